@@ -1,0 +1,19 @@
+#!/usr/bin/env python
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "obsrv.settings")
+    from django.core.management import execute_from_command_line
+
+    from obsrv.services import start_for_command
+
+    start_for_command(sys.argv[1:2])
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

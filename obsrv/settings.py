@@ -1,0 +1,261 @@
+"""Every setting of Obsrv, from the environment; see docs/configuration.md."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import environ
+
+from obsrv import secrets
+from obsrv.embedded import Layout
+from obsrv.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.FileAwareEnv()
+if env.bool("OBSRV_READ_ENV_FILE", default=True):
+    env.read_env(BASE_DIR / ".env")
+
+# --- data directory and services ---------------------------------------------------
+VAR_DIR = Path(env.str("OBSRV_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
+EMBEDDED = Layout(
+    VAR_DIR, throw_away=env.bool("OBSRV_EMBEDDED_THROW_AWAY", default=False)
+)
+DATABASE_URL = env.str("DATABASE_URL", default=EMBEDDED.database_url)
+REDIS_URL = env.str("REDIS_URL", default=EMBEDDED.redis_url)
+# Which of the two must be started by us.
+EMBEDDED_NEEDED = not (env.str("DATABASE_URL", default="") and env.str("REDIS_URL", default=""))
+    env.str("DATABASE_URL", default="") and env.str("REDIS_URL", default="")
+)
+CELERY_BROKER_URL = env.str(
+    "CELERY_BROKER_URL",
+    default=REDIS_URL.replace("unix://", "redis+socket://"),
+)
+
+# --- security ----------------------------------------------------------------------
+PRODUCTION = env.bool("OBSRV_PRODUCTION", default=False)
+DEBUG = env.bool("OBSRV_DEBUG", default=False)
+_generated = {} if PRODUCTION else secrets.load(VAR_DIR / "secrets.json")
+SECRET_KEY = env.str("SECRET_KEY", default=_generated.get("SECRET_KEY", ""))
+# The first key encrypts; all of them decrypt (secrets at rest).
+FIELD_ENCRYPTION_KEYS: list[str] = env.list(
+    "FIELD_ENCRYPTION_KEYS",
+    default=[_generated["FIELD_ENCRYPTION_KEY"]] if _generated else [],
+)
+ALLOWED_HOSTS: list[str] = env.list(
+    "ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"]
+)
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+PUBLIC_URL = env.str("PUBLIC_URL", default="http://localhost:8000").rstrip("/")
+SESSION_COOKIE_AGE = 8 * 3600
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
+SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=PRODUCTION)
+SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+
+# --- Django ------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "common",
+    "accounts",
+    "crawling",
+    "notifications",
+    "monitoring",
+    "obsrv",
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_celery_beat",
+    "django_celery_results",
+]
+MIDDLEWARE = [
+    "common.requests.RequestMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "obsrv.urls"
+ASGI_APPLICATION = "obsrv.asgi.application"
+APPEND_SLASH = True
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+DATABASES = {"default": env.db_url_config(DATABASE_URL)}
+DATABASES["default"]["OPTIONS"] = {
+    **DATABASES["default"].get("OPTIONS", {}),
+    # A web process serves many threads: they share a few connections.
+    **(
+        {"pool": {"min_size": 1, "max_size": 20, "timeout": 10}}
+        if env.bool("DATABASE_POOL", default=False)
+        else {}
+    ),
+}
+DATABASES["default"]["CONN_MAX_AGE"] = (
+    0 if "pool" in DATABASES["default"]["OPTIONS"] else 300
+)
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "obsrv",
+    }
+}
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"
+    },
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/admin/login/"
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = True
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(VAR_DIR / "static")))
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+# The embedded start serves assets straight from the packages; images collect them.
+WHITENOISE_USE_FINDERS = env.bool("WHITENOISE_USE_FINDERS", default=not PRODUCTION)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
+LOGGING_CONFIG = None
+LOG_FORMAT = env.str("LOG_FORMAT", default="json" if PRODUCTION else "console")
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+logging_config(LOG_FORMAT, LOG_LEVEL)
+TEST_RUNNER = "django.test.runner.DiscoverRunner"
+TESTING = "pytest" in sys.modules
+
+# --- Celery: messages are wake-ups, PostgreSQL holds the work -----------------------
+CELERY_RESULT_BACKEND = "django-db"
+CELERY_RESULT_EXTENDED = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {
+    "crawling.tasks.crawl_slice": {"queue": "crawl"},
+    "notifications.tasks.deliver_due": {"queue": "deliver"},
+}
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TIMEZONE = "UTC"
+CELERY_ENABLE_UTC = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2, "socket_timeout": 60}
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+DJANGO_CELERY_BEAT_TZ_AWARE = True
+
+# --- API ---------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["common.drf.permissions.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["common.drf.rendering.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["common.drf.rendering.StrictJsonParser"],
+    "DEFAULT_PAGINATION_CLASS": "common.drf.pagination.CursorPages",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "common.drf.schema.Schema",
+    "EXCEPTION_HANDLER": "common.drf.problems.handle",
+    "COERCE_DECIMAL_TO_STRING": True,
+    "UNAUTHENTICATED_USER": None,
+}
+API_BODY_MAX_BYTES = env.int("API_BODY_MAX_BYTES", default=10 * 1024 * 1024)
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Obsrv API",
+    "VERSION": "1",
+    "DESCRIPTION": "Price and stock intelligence for online shops.",
+    "OAS_VERSION": "3.1.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {
+        "persistAuthorization": True,
+        "displayRequestDuration": True,
+    },
+}
+
+# --- crawling ----------------------------------------------------------------------
+PAGE_CONSUMERS = {
+    "product": "monitoring.intake.receive_pages",
+    "discover": "monitoring.discovery.receive_pages",
+}
+JOB_CONSUMERS = {
+    "discovery": "monitoring.runs.finish_discovery",
+    "baseline": "monitoring.runs.finish_baseline",
+    "monitor": "monitoring.runs.finish_monitor",
+}
+CRAWL_USER_AGENT = env.str(
+    "CRAWL_USER_AGENT", default=f"ObsrvBot/0.1 (+{PUBLIC_URL}/bot; price monitoring)"
+)
+CRAWL_SLICE_SECONDS = env.float("CRAWL_SLICE_SECONDS", default=30)
+CRAWL_LEASE_SECONDS = env.float("CRAWL_LEASE_SECONDS", default=30)
+CRAWL_SLICE_DOMAINS = env.int("CRAWL_SLICE_DOMAINS", default=200)
+CRAWL_BATCH_PAGES = env.int("CRAWL_BATCH_PAGES", default=200)
+CRAWL_BATCH_SECONDS = env.float("CRAWL_BATCH_SECONDS", default=1)
+CRAWL_DEFAULT_DELAY_SECONDS = env.float("CRAWL_DEFAULT_DELAY_SECONDS", default=1)
+CRAWL_DEFAULT_CONCURRENCY = env.int("CRAWL_DEFAULT_CONCURRENCY", default=2)
+CRAWL_MAX_RETRIES = env.int("CRAWL_MAX_RETRIES", default=3)
+DISCOVERY_MAX_PAGES = env.int("DISCOVERY_MAX_PAGES", default=500)
+# Networks that are crawled and notified although they are not public.
+EGRESS_ALLOWED_NETWORKS: list[str] = env.list("EGRESS_ALLOWED_NETWORKS", default=[])
+EGRESS_PORTS: list[int] = env.list(
+    "EGRESS_PORTS", cast=int, default=[80, 443, 8080, 8443]
+)
+
+# --- notifications -----------------------------------------------------------------
+WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
+WEBHOOK_TIMEOUT_SECONDS = env.float("WEBHOOK_TIMEOUT_SECONDS", default=15)
+WEBHOOK_RETRY_SECONDS: list[int] = env.list(
+    "WEBHOOK_RETRY_SECONDS", cast=int, default=[5, 300, 1800, 7200, 18000, 36000, 36000]
+)
+
+# --- console -----------------------------------------------------------------------
+UNFOLD = {
+    "SITE_TITLE": "Obsrv",
+    "SITE_HEADER": "Obsrv",
+    "SITE_SUBHEADER": "Price and stock intelligence",
+    "SITE_SYMBOL": "visibility",
+    "SHOW_HISTORY": True,
+}
