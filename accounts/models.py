@@ -28,9 +28,7 @@ class Client(Record):
 
     name = models.CharField(max_length=255)
     email = models.EmailField(unique=True)
-    subscription_tier = models.CharField(
-        max_length=20, choices=Tier, default=Tier.BASIC
-    )
+    subscription_tier = models.CharField(max_length=20, choices=Tier, default=Tier.BASIC)
     is_active = models.BooleanField(default=True)
     max_websites = models.PositiveIntegerField(
         default=20, validators=[MinValueValidator(1), MaxValueValidator(100)]
@@ -41,9 +39,7 @@ class Client(Record):
     timezone = models.CharField(max_length=64, default="UTC")
     webhook_secret_current = EncryptedTextField(editable=False)
     webhook_secret_previous = EncryptedTextField(blank=True, default="", editable=False)
-    secret_rotation_expires_at = models.DateTimeField(
-        null=True, blank=True, editable=False
-    )
+    secret_rotation_expires_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         ordering = ["name", "id"]
@@ -98,9 +94,7 @@ class ApiKey(Record):
     digest = models.CharField(max_length=64, unique=True, editable=False)
     prefix = models.CharField(max_length=8, editable=False)
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
-    rate_limit_rpm = models.PositiveIntegerField(
-        default=60, validators=[MinValueValidator(1)]
-    )
+    rate_limit_rpm = models.PositiveIntegerField(default=60, validators=[MinValueValidator(1)])
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     invalidated_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -110,9 +104,7 @@ class ApiKey(Record):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(scopes__len__gte=1), name="api_key_has_a_scope"
-            ),
+            models.CheckConstraint(condition=Q(scopes__len__gte=1), name="api_key_has_a_scope"),
             models.CheckConstraint(
                 condition=Q(rate_limit_rpm__gte=1), name="api_key_rate_positive"
             ),
@@ -139,9 +131,7 @@ class AuditEntry(models.Model):
     actor_kind = models.CharField(max_length=10, choices=Actor)
     actor_id = models.UUIDField(null=True)
     actor_name = models.CharField(max_length=255, blank=True)
-    client = models.ForeignKey(
-        Client, on_delete=models.SET_NULL, null=True, related_name="+"
-    )
+    client = models.ForeignKey(Client, on_delete=models.SET_NULL, null=True, related_name="+")
     verb = models.CharField(max_length=64)
     object_type = models.CharField(max_length=64)
     object_id = models.CharField(max_length=64)

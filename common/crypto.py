@@ -18,9 +18,7 @@ class Undecryptable(Exception):
 @lru_cache(maxsize=4)
 def _box(keys: tuple[str, ...]) -> MultiFernet:
     if not keys:
-        raise ImproperlyConfigured(
-            "FIELD_ENCRYPTION_KEYS is empty: secrets cannot be stored"
-        )
+        raise ImproperlyConfigured("FIELD_ENCRYPTION_KEYS is empty: secrets cannot be stored")
     return MultiFernet([Fernet(key) for key in keys])
 
 
@@ -30,13 +28,9 @@ def encrypt(text: str) -> str:
 
 def decrypt(token: str) -> str:
     try:
-        return (
-            _box(tuple(settings.FIELD_ENCRYPTION_KEYS)).decrypt(token.encode()).decode()
-        )
+        return _box(tuple(settings.FIELD_ENCRYPTION_KEYS)).decrypt(token.encode()).decode()
     except InvalidToken as error:
-        raise Undecryptable(
-            "no key in FIELD_ENCRYPTION_KEYS decrypts this secret"
-        ) from error
+        raise Undecryptable("no key in FIELD_ENCRYPTION_KEYS decrypts this secret") from error
 
 
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]

@@ -30,9 +30,7 @@ class IdempotentRequest(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["owner", "key"], name="idempotent_request_unique"
-            )
+            models.UniqueConstraint(fields=["owner", "key"], name="idempotent_request_unique")
         ]
         indexes = [models.Index(fields=["created_at"], name="idempotent_request_age")]
 

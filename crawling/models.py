@@ -27,12 +27,8 @@ class Domain(Record):
     base_url = models.CharField(max_length=2048)
     parser_name = models.CharField(max_length=64, default="generic")
     parser_version = models.CharField(max_length=20, blank=True)
-    crawl_delay_seconds = models.FloatField(
-        default=1, validators=[MinValueValidator(0)]
-    )
-    rate_limit_rps = models.FloatField(
-        null=True, blank=True, validators=[MinValueValidator(0.001)]
-    )
+    crawl_delay_seconds = models.FloatField(default=1, validators=[MinValueValidator(0)])
+    rate_limit_rps = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.001)])
     max_concurrent_requests = models.PositiveSmallIntegerField(
         default=2, validators=[MinValueValidator(1), MaxValueValidator(64)]
     )
@@ -51,9 +47,7 @@ class Domain(Record):
 
     breaker_threshold = models.PositiveSmallIntegerField(default=5)
     breaker_timeout_s = models.PositiveIntegerField(default=300)
-    breaker_state = models.CharField(
-        max_length=10, choices=Breaker, default=Breaker.CLOSED
-    )
+    breaker_state = models.CharField(max_length=10, choices=Breaker, default=Breaker.CLOSED)
     breaker_failures = models.PositiveIntegerField(default=0)
     breaker_opened_at = models.DateTimeField(null=True, blank=True)
 
@@ -77,9 +71,7 @@ class Domain(Record):
                 name="domain_rate_positive",
             ),
             models.CheckConstraint(
-                condition=Q(
-                    max_concurrent_requests__gte=1, max_concurrent_requests__lte=64
-                ),
+                condition=Q(max_concurrent_requests__gte=1, max_concurrent_requests__lte=64),
                 name="domain_concurrency_1_to_64",
             ),
         ]
@@ -164,9 +156,7 @@ class CrawlJob(Record):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["website_id", "-created_at"], name="crawl_job_website"
-            ),
+            models.Index(fields=["website_id", "-created_at"], name="crawl_job_website"),
             models.Index(fields=["-created_at", "-id"], name="crawl_job_newest"),
             models.Index(
                 fields=["status"],
@@ -319,12 +309,8 @@ class CrawlError(models.Model):
     """One failed try of one task."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    task = models.ForeignKey(
-        CrawlTask, on_delete=models.CASCADE, related_name="error_log"
-    )
-    domain = models.ForeignKey(
-        Domain, on_delete=models.CASCADE, related_name="error_log"
-    )
+    task = models.ForeignKey(CrawlTask, on_delete=models.CASCADE, related_name="error_log")
+    domain = models.ForeignKey(Domain, on_delete=models.CASCADE, related_name="error_log")
     category = models.CharField(max_length=12, choices=CrawlTask.Category)
     message = models.TextField()
     trace = models.TextField(blank=True)
@@ -334,9 +320,7 @@ class CrawlError(models.Model):
     class Meta:
         ordering = ["-occurred_at", "-id"]
         indexes = [
-            models.Index(
-                fields=["fingerprint", "-occurred_at"], name="crawl_error_group"
-            ),
+            models.Index(fields=["fingerprint", "-occurred_at"], name="crawl_error_group"),
             models.Index(fields=["domain", "-occurred_at"], name="crawl_error_domain"),
         ]
 

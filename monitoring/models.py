@@ -37,18 +37,14 @@ class Website(Record):
         EVERY_12_HOURS = 720
         DAILY = 1440
 
-    client = models.ForeignKey(
-        Client, on_delete=models.CASCADE, related_name="websites"
-    )
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="websites")
     name = models.CharField(max_length=255)
     base_url = models.CharField(max_length=2048)
     # Identity of base_url: a 2,048 character URL does not fit into an index.
     base_url_hash = models.CharField(max_length=64, editable=False)
     seed_urls = ArrayField(models.CharField(max_length=2048), default=list)
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.SHOP)
-    status = models.CharField(
-        max_length=20, choices=Status, default=Status.PENDING_APPROVAL
-    )
+    status = models.CharField(max_length=20, choices=Status, default=Status.PENDING_APPROVAL)
     crawl_frequency_minutes = models.PositiveIntegerField(
         choices=Frequency, default=Frequency.DAILY
     )
@@ -79,9 +75,7 @@ class Website(Record):
         default=90, validators=[MinValueValidator(30), MaxValueValidator(365)]
     )
     approved_product_count = models.PositiveIntegerField(default=0, editable=False)
-    last_successful_crawl_at = models.DateTimeField(
-        null=True, blank=True, editable=False
-    )
+    last_successful_crawl_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_crawl_status = models.CharField(max_length=16, blank=True, editable=False)
     consecutive_failures = models.PositiveSmallIntegerField(default=0, editable=False)
     webhook_enabled = models.BooleanField(default=True)
@@ -137,12 +131,8 @@ class Product(Record):
         APPROVED = "approved"
         REJECTED = "rejected"
 
-    website = models.ForeignKey(
-        Website, on_delete=models.CASCADE, related_name="products"
-    )
-    approval = models.CharField(
-        max_length=10, choices=Approval, default=Approval.PENDING
-    )
+    website = models.ForeignKey(Website, on_delete=models.CASCADE, related_name="products")
+    approval = models.CharField(max_length=10, choices=Approval, default=Approval.PENDING)
     discovery_score = models.FloatField(default=0)
     discovery_reason = models.CharField(max_length=255, blank=True)
     original_url = models.CharField(max_length=2048)
@@ -157,12 +147,8 @@ class Product(Record):
     name = models.CharField(max_length=500, blank=True)
     description = models.TextField(blank=True)
     image_url = models.CharField(max_length=2048, blank=True)
-    current_price = models.DecimalField(
-        max_digits=14, decimal_places=4, null=True, blank=True
-    )
-    list_price = models.DecimalField(
-        max_digits=14, decimal_places=4, null=True, blank=True
-    )
+    current_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
+    list_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     current_currency = models.CharField(max_length=3, blank=True)
     current_stock_status = models.CharField(
         max_length=20, choices=StockStatus, default=StockStatus.UNKNOWN
@@ -170,19 +156,11 @@ class Product(Record):
     content_hash = models.CharField(max_length=64, blank=True)
     attributes = models.JSONField(default=dict, blank=True)
     # What the client was last told: small steps add up against it.
-    notified_price = models.DecimalField(
-        max_digits=14, decimal_places=4, null=True, blank=True
-    )
+    notified_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     notified_currency = models.CharField(max_length=3, blank=True)
-    notified_stock_status = models.CharField(
-        max_length=20, choices=StockStatus, blank=True
-    )
-    lowest_price = models.DecimalField(
-        max_digits=14, decimal_places=4, null=True, blank=True
-    )
-    highest_price = models.DecimalField(
-        max_digits=14, decimal_places=4, null=True, blank=True
-    )
+    notified_stock_status = models.CharField(max_length=20, choices=StockStatus, blank=True)
+    lowest_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
+    highest_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     is_active = models.BooleanField(default=True)
     delisted_at = models.DateTimeField(null=True, blank=True)
     last_crawled_at = models.DateTimeField(null=True, blank=True)
@@ -193,18 +171,14 @@ class Product(Record):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["website", "url_hash"], name="product_url_unique"
-            ),
+            models.UniqueConstraint(fields=["website", "url_hash"], name="product_url_unique"),
             models.CheckConstraint(
                 condition=Q(current_price=None) | Q(current_price__gte=0),
                 name="product_price_not_negative",
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["website", "approval", "-created_at"], name="product_review"
-            ),
+            models.Index(fields=["website", "approval", "-created_at"], name="product_review"),
             models.Index(fields=["-created_at", "-id"], name="product_newest"),
             models.Index(fields=["gtin"], condition=~Q(gtin=""), name="product_gtin"),
         ]
@@ -273,9 +247,7 @@ class Change(models.Model):
 
     # UUIDv5 of the crawl task and the kind: a repeated page cannot make a second one.
     id = models.UUIDField(primary_key=True, editable=False)
-    product = models.ForeignKey(
-        Product, on_delete=models.CASCADE, related_name="changes"
-    )
+    product = models.ForeignKey(Product, on_delete=models.CASCADE, related_name="changes")
     kind = models.CharField(max_length=20, choices=Kind)
     old = models.CharField(max_length=64, blank=True)
     new = models.CharField(max_length=64, blank=True)

