@@ -117,6 +117,7 @@ DATABASES["default"]["OPTIONS"] = {
 }
 DATABASES["default"]["CONN_MAX_AGE"] = 0 if "pool" in DATABASES["default"]["OPTIONS"] else 300
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DATABASES["default"]["TEST"] = {"NAME": f"test_obsrv_{env.str('OBSRV_TEST_RUN', default='0')}"}
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
