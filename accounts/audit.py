@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,36 @@ def record(
     after: dict[str, Any] | None = None,
 ) -> AuditEntry:
     """Call inside the transaction of the change; never pass secrets."""
-    return AuditEntry.objects.create(
+    entry = _entry(actor, verb, target, client_id, before, after)
+    entry.save(force_insert=True)
+    return entry
+
+
+def record_many(
+    actor: Actor,
+    verb: str,
+    targets: Sequence[Model],
+    *,
+    client_id: uuid.UUID | None = None,
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+) -> None:
+    """One entry each, in one statement."""
+    AuditEntry.objects.bulk_create(
+        [_entry(actor, verb, target, client_id, before, after) for target in targets],
+        batch_size=1000,
+    )
+
+
+def _entry(
+    actor: Actor,
+    verb: str,
+    target: Model,
+    client_id: uuid.UUID | None,
+    before: dict[str, Any] | None,
+    after: dict[str, Any] | None,
+) -> AuditEntry:
+    return AuditEntry(
         actor_kind=actor.kind,
         actor_id=actor.id,
         actor_name=actor.name[:255],

@@ -14,6 +14,7 @@ MARK = b"ld+json"
 DEPTH = 12
 COMMENT = re.compile(r"^\s*(?:<!--|<!\[CDATA\[|//\s*<!\[CDATA\[)|(?:-->|\]\]>|//\s*\]\]>)\s*$")
 TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+PRODUCTS = {"product", "productgroup", "individualproduct", "productmodel", "vehicle"}
 LISTS = ("itemlist", "breadcrumblist", "searchresultspage", "collectionpage")
 # Where a page names products that are not its own.
 RELATED = ("isrelatedto", "issimilarto", "isaccessoryorsparepartfor", "itemlistelement")
@@ -67,13 +68,17 @@ def _walk(value: Any, depth: int) -> Iterator[Node]:
         for entry in value:
             yield from _walk(entry, depth - 1)
     elif isinstance(value, dict):
-        kinds = types(value)
-        if kinds & {"product", "productgroup", "individualproduct", "productmodel", "vehicle"}:
+        if types(value) & PRODUCTS:
             yield value
-        elif not kinds.intersection(LISTS):
-            for key, entry in value.items():
-                if isinstance(entry, (dict, list)) and key.lower() not in RELATED:
-                    yield from _walk(entry, depth - 1)
+        else:
+            yield from _walk(_own_parts(value), depth - 1)
+
+
+def _own_parts(node: Node) -> list[Any]:
+    if types(node).intersection(LISTS):
+        return []
+    parts = ((key, part) for key, part in node.items() if isinstance(part, dict | list))
+    return [part for key, part in parts if key.lower() not in RELATED]
 
 
 def types(node: Node) -> set[str]:

@@ -1,0 +1,124 @@
+"""URLs join the frontier: normalised, deduplicated, one row each."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from common.requests import current_request_id
+from common.urls import host_of, normalize_url, origin_of, url_hash
+from common.wakeups import wake_on_commit
+from crawling.models import CrawlJob, CrawlTask, Domain
+
+CRAWL = "crawling.tasks.crawl_slice"
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One URL somebody wants, and what it is to them."""
+
+    url: str
+    object_id: uuid.UUID | None = None
+    depth: int = 0
+    parent_id: uuid.UUID | None = None
+
+
+def open_job(
+    *,
+    kind: str,
+    triggered_by: str,
+    client_id: uuid.UUID | None,
+    website_id: uuid.UUID | None = None,
+    slot_at: dt.datetime | None = None,
+    priority: int = 5,
+    parameters: dict[str, Any] | None = None,
+) -> CrawlJob | None:
+    """A new job, or None when this slot already has one."""
+    job = CrawlJob(
+        kind=kind,
+        triggered_by=triggered_by,
+        client_id=client_id,
+        website_id=website_id,
+        slot_at=slot_at,
+        priority=priority,
+        parameters=parameters or {},
+        request_id=current_request_id(),
+    )
+    CrawlJob.objects.bulk_create([job], ignore_conflicts=slot_at is not None)
+    taken = slot_at is not None and not CrawlJob.objects.filter(pk=job.pk).exists()
+    return None if taken else job
+
+
+@transaction.atomic
+def submit(job: CrawlJob, *, purpose: str, targets: Sequence[Target]) -> int:
+    """Add URLs to a job; answers how many joined. A URL that already waits for the same
+    purpose is not asked for twice."""
+    tasks = list(_tasks(job, purpose, targets))
+    CrawlTask.objects.bulk_create(tasks, ignore_conflicts=True, batch_size=BATCH)
+    total = CrawlTask.objects.filter(job=job).count()
+    added, job.total = total - job.total, total
+    CrawlJob.objects.filter(pk=job.pk).update(total=total)
+    wake_on_commit(CRAWL)
+    return added
+
+
+def _tasks(job: CrawlJob, purpose: str, targets: Sequence[Target]) -> Iterable[CrawlTask]:
+    domains = ensure_domains(target.url for target in targets)
+    now = timezone.now()
+    seen: set[str] = set()
+    for target in targets:
+        normalized = normalize_url(target.url)
+        digest = url_hash(normalized)
+        if digest in seen:
+            continue
+        seen.add(digest)
+        yield CrawlTask(
+            job=job,
+            domain_id=domains[host_of(target.url)],
+            client_id=job.client_id,
+            website_id=job.website_id,
+            object_id=target.object_id,
+            purpose=purpose,
+            url=target.url,
+            normalized_url=normalized,
+            url_hash=digest,
+            priority=job.priority,
+            scheduled_at=now,
+            max_retries=settings.CRAWL_MAX_RETRIES,
+            depth=target.depth,
+            parent_id=target.parent_id,
+        )
+
+
+def ensure_domains(urls: Iterable[str]) -> dict[str, uuid.UUID]:
+    """The domain rows of these URLs by host, made where they are missing."""
+    origins = {host_of(url): origin_of(url) for url in urls}
+    known = _domain_ids(origins)
+    missing = sorted(origins.keys() - known.keys())
+    if missing:
+        Domain.objects.bulk_create(
+            [
+                Domain(
+                    host=host,
+                    base_url=origins[host],
+                    crawl_delay_seconds=settings.CRAWL_DEFAULT_DELAY_SECONDS,
+                    max_concurrent_requests=settings.CRAWL_DEFAULT_CONCURRENCY,
+                )
+                for host in missing
+            ],
+            ignore_conflicts=True,
+        )
+        known = _domain_ids(origins)
+    return known
+
+
+def _domain_ids(hosts: Iterable[str]) -> dict[str, uuid.UUID]:
+    return dict(Domain.objects.filter(host__in=list(hosts)).values_list("host", "id"))

@@ -1,0 +1,160 @@
+"""A slice: a bounded time in which one process crawls many domains at once.
+
+All of it runs in one event loop; the database is touched only from one thread of its
+own, in batches, so that fetching goes on while a batch is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import uvloop
+from django.conf import settings
+from django.db import connections
+
+from common.http import Egress
+from common.ids import uuid7
+from crawling import leases
+from crawling.fetching import Page
+from crawling.handover import hand_over
+from crawling.leases import Claim
+from crawling.visits import Slicing, Visit
+
+logger = logging.getLogger(__name__)
+
+# How often a slice looks for newly due domains, and how long it lingers without any.
+LOOK_SECONDS = 0.25
+LINGER_SECONDS = 1.0
+
+Result = TypeVar("Result")
+
+
+def run_slice(seconds: float | None = None) -> int:
+    """Crawl for a while; answers how many pages were written."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(Slice(seconds or settings.CRAWL_SLICE_SECONDS).run())
+
+
+class Slice:
+    def __init__(self, seconds: float) -> None:
+        self.worker = f"{socket.gethostname()[:24]}:{os.getpid()}:{uuid7().hex[:12]}"
+        self.deadline = time.monotonic() + seconds
+        self.visits: dict[uuid.UUID, asyncio.Task[None]] = {}
+        self.held: dict[uuid.UUID, Claim] = {}
+        self.written = 0
+        self.pages: asyncio.Queue[Page | None] = asyncio.Queue(2 * settings.CRAWL_BATCH_PAGES)
+        self._database = ThreadPoolExecutor(1, "obsrv-slice-db")
+
+    async def run(self) -> int:
+        async with Egress() as egress:
+            writer = asyncio.create_task(self._write_batches())
+            keeper = asyncio.create_task(self._keep_leases())
+            try:
+                await self._crawl(egress, writer)
+            finally:
+                await asyncio.gather(*self.visits.values(), return_exceptions=True)
+                await self.pages.put(None)
+                await writer
+                keeper.cancel()
+                await self.in_database(connections.close_all)
+                self._database.shutdown()
+        return self.written
+
+    async def in_database(self, call: Callable[..., Result], *args: Any) -> Result:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._database, call, *args)
+
+    async def _crawl(self, egress: Egress, writer: asyncio.Task[None]) -> None:
+        slicing = Slicing(
+            worker=self.worker,
+            egress=egress,
+            deadline=self.deadline,
+            claim=self._claim,
+            emit=self._emit,
+            in_database=self.in_database,
+        )
+        idle_since = time.monotonic()
+        while time.monotonic() < self.deadline and not writer.done():
+            await self._start_visits(slicing)
+            if self.visits or self.held:
+                idle_since = time.monotonic()
+            elif time.monotonic() - idle_since > LINGER_SECONDS:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _start_visits(self, slicing: Slicing) -> None:
+        self.visits = {key: visit for key, visit in self.visits.items() if not self._ended(visit)}
+        free = settings.CRAWL_SLICE_DOMAINS - len(self.visits)
+        if free <= 0:
+            return
+        for domain in await self.in_database(leases.lease_domains, self.worker, free):
+            self.visits[domain.id] = asyncio.create_task(Visit(domain, slicing).run())
+
+    @staticmethod
+    def _ended(visit: asyncio.Task[None]) -> bool:
+        if visit.done() and not visit.cancelled() and (error := visit.exception()):
+            logger.error("a visit ended with %r", error, exc_info=error)
+        return visit.done()
+
+    async def _claim(self, domain_id: uuid.UUID, capacity: int) -> list[Claim]:
+        claims = await self.in_database(leases.claim_tasks, {domain_id: capacity})
+        self.held |= {claim.id: claim for claim in claims}
+        return claims
+
+    async def _emit(self, page: Page) -> None:
+        await self.pages.put(page)
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(settings.CRAWL_LEASE_SECONDS / 3)
+            domains, tasks = list(self.visits), list(self.held)
+            mine = await self.in_database(leases.renew, self.worker, domains, tasks)
+            for domain_id in set(domains) - mine:
+                if visit := self.visits.get(domain_id):
+                    visit.cancel()
+
+    async def _write_batches(self) -> None:
+        while batch := await self._next_batch():
+            self.written += await self.in_database(hand_over, batch)
+            for page in batch:
+                self.held.pop(page.claim.id, None)
+
+    async def _next_batch(self) -> list[Page]:
+        """Up to a batch of pages, gathered for a moment; empty at the end."""
+        batch: list[Page] = []
+        until = time.monotonic() + settings.CRAWL_BATCH_SECONDS
+        while len(batch) < settings.CRAWL_BATCH_PAGES:
+            page = await self._next_page(until if batch else None)
+            if page is None:
+                break
+            batch.append(page)
+            if len(batch) == 1:
+                until = time.monotonic() + settings.CRAWL_BATCH_SECONDS
+        return batch
+
+    async def _next_page(self, until: float | None) -> Page | None:
+        """The next page; None when the time is up, or at the end of all pages."""
+        if not self.pages.empty():
+            return self._take()
+        try:
+            async with asyncio.timeout(None if until is None else until - time.monotonic()):
+                page = await self.pages.get()
+        except TimeoutError:
+            return None
+        if page is None:
+            self.pages.put_nowait(None)
+        return page
+
+    def _take(self) -> Page | None:
+        page = self.pages.get_nowait()
+        if page is None:
+            self.pages.put_nowait(None)
+        return page

@@ -1,0 +1,84 @@
+"""The only place that moves a crawl task from one state to another."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from common.errors import InvalidState
+from crawling.models import CrawlTask
+
+Status = CrawlTask.Status
+
+
+def advance(tasks: QuerySet[CrawlTask], to: str, **fields: Any) -> int:
+    """Move those that may; answers how many did. Compare-and-set: a task that is
+    elsewhere by now stays there."""
+    return tasks.filter(status__in=CrawlTask.MOVES[to]).update(status=to, **fields)
+
+
+def require(task: CrawlTask, to: str) -> None:
+    """Refuse a move the table does not allow, naming the states that allow it."""
+    allowed = CrawlTask.MOVES[to]
+    if task.status not in allowed:
+        raise InvalidState(
+            f"A task that is {task.status} cannot become {to}; it must be one of: {', '.join(allowed)}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How one try of a claimed task ended; the fields are columns of the task."""
+
+    id: uuid.UUID
+    status: str
+    scheduled_at: dt.datetime | None
+    retry_count: int
+    error_category: str
+    error_message: str
+    http_status: int | None
+    response_time_ms: int | None
+    bytes: int | None
+    final_url: str
+    completed_at: dt.datetime | None
+
+
+SETTLE = """
+    UPDATE crawling_crawltask t SET
+        status = v.status, scheduled_at = coalesce(v.scheduled_at, t.scheduled_at),
+        retry_count = v.retry_count, error_category = v.error_category,
+        error_message = v.error_message, http_status = v.http_status,
+        response_time_ms = v.response_time_ms, bytes = v.bytes, final_url = v.final_url,
+        completed_at = v.completed_at, leased_until = NULL, claims = 0, updated_at = now()
+    FROM unnest(%s::uuid[], %s::text[], %s::timestamptz[], %s::int[], %s::text[], %s::text[],
+                %s::int[], %s::int[], %s::int[], %s::text[], %s::timestamptz[])
+        AS v(id, status, scheduled_at, retry_count, error_category, error_message,
+             http_status, response_time_ms, bytes, final_url, completed_at)
+    WHERE t.id = v.id AND t.status = 'crawling'
+"""
+
+
+def lock_claimed(claims: Sequence[tuple[uuid.UUID, int]]) -> set[uuid.UUID]:
+    """Lock the tasks whose claim still holds; a lost fence is not among them."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT t.id FROM crawling_crawltask t"
+            " JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence"
+            " WHERE t.status = 'crawling' ORDER BY t.id FOR UPDATE OF t",
+            [[c[0] for c in claims], [c[1] for c in claims]],
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+def settle(settlements: Sequence[Settlement]) -> None:
+    """End the tries of tasks locked by ``lock_claimed``, all in one statement."""
+    names = Settlement.__slots__
+    columns = [[getattr(s, name) for s in settlements] for name in names]
+    with connection.cursor() as cursor:
+        cursor.execute(SETTLE, columns)

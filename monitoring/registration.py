@@ -1,0 +1,138 @@
+"""A client registers a shop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from accounts import audit
+from accounts.audit import Actor
+from accounts.models import Client
+from common.errors import Conflict, DomainBlocked, LimitReached, Refused, UrlInvalid
+from common.http import check_target
+from common.urls import host_of, normalize_url, url_hash
+from crawling.models import Domain
+from monitoring import runs, schedules
+from monitoring.models import Product, Website
+from notifications import endpoints
+
+MAX_SEEDS = 100
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a client asks for."""
+
+    base_url: str
+    seed_urls: Sequence[str] = ()
+    name: str = ""
+    kind: str = Website.Kind.SHOP
+    crawl_frequency_minutes: int = Website.Frequency.DAILY
+    price_change_threshold_pct: Decimal = Decimal("1.00")
+    price_change_threshold_abs: Decimal | None = None
+    retention_days: int = 90
+    webhook_endpoint_url: str | None = None
+    webhook_enabled: bool = True
+
+
+def register_website(client: Client, wanted: Registration, *, actor: Actor) -> Website:
+    """Keep the shop, make its schedule and start discovery; nothing is kept on refusal."""
+    base_url = _checked(wanted.base_url, "base_url")
+    host = host_of(base_url)
+    seeds = [_seed(url, host, index) for index, url in enumerate(wanted.seed_urls or [base_url])]
+    _refuse_blocked(host)
+    if wanted.webhook_endpoint_url:
+        endpoints.check_url(wanted.webhook_endpoint_url, attr="webhook_endpoint_url")
+    with transaction.atomic():
+        _respect_quota(client)
+        website = _create(client, wanted, base_url, seeds)
+        schedule = schedules.create_schedule(website)
+        Website.objects.filter(pk=website.pk).update(periodic_task=schedule)
+        website.periodic_task = schedule
+        if wanted.webhook_endpoint_url:
+            endpoints.set_website_endpoint(
+                client, website.pk, wanted.webhook_endpoint_url, actor=actor
+            )
+        audit.record(actor, "register", website, client_id=client.pk, after=facts(website))
+        runs.start_discovery(website, triggered_by="api")
+    return website
+
+
+def facts(website: Website) -> dict[str, Any]:
+    """What an audit entry shows of a website."""
+    return {
+        "name": website.name,
+        "base_url": website.base_url,
+        "status": website.status,
+        "crawl_frequency_minutes": website.crawl_frequency_minutes,
+        "price_change_threshold_pct": str(website.price_change_threshold_pct),
+        "retention_days": website.retention_days,
+    }
+
+
+def _create(client: Client, wanted: Registration, base_url: str, seeds: list[str]) -> Website:
+    website = Website(
+        client=client,
+        name=wanted.name or host_of(base_url),
+        base_url=base_url,
+        base_url_hash=url_hash(normalize_url(base_url)),
+        seed_urls=seeds,
+        kind=wanted.kind,
+        crawl_frequency_minutes=wanted.crawl_frequency_minutes,
+        price_change_threshold_pct=wanted.price_change_threshold_pct,
+        price_change_threshold_abs=wanted.price_change_threshold_abs,
+        retention_days=wanted.retention_days,
+        webhook_enabled=wanted.webhook_enabled,
+    )
+    try:
+        with transaction.atomic():
+            website.save(force_insert=True)
+    except IntegrityError as error:
+        message = "This website is already registered; use the existing one or delete it first."
+        raise Conflict(message, attr="base_url") from error
+    return website
+
+
+def _checked(url: str, attr: str) -> str:
+    try:
+        return check_target(url)
+    except Refused as refused:
+        raise type(refused)(refused.detail, attr=attr) from refused
+
+
+def _seed(url: str, host: str, index: int) -> str:
+    attr = f"seed_urls.{index}"
+    checked = _checked(url, attr)
+    if host_of(checked) != host:
+        raise UrlInvalid(f"Seed URLs must be on {host}, the host of base_url.", attr=attr)
+    return checked
+
+
+def _refuse_blocked(host: str) -> None:
+    if Domain.objects.filter(host=host, is_blocked=True).exists():
+        raise DomainBlocked("This shop is blocked here; ask the operator.", attr="base_url")
+
+
+def _respect_quota(client: Client) -> None:
+    # Two registrations at once must not both be the last one allowed.
+    locked = Client.objects.select_for_update(no_key=True).get(pk=client.pk)
+    if Website.objects.for_client(client).count() >= locked.max_websites:
+        raise LimitReached(
+            f"Your plan allows {locked.max_websites} websites (max_websites); "
+            "delete one or ask the operator for more.",
+            attr="base_url",
+        )
+
+
+def usage(client: Client) -> dict[str, int]:
+    """How much of the quotas is used, for ``GET /me``."""
+    return {
+        "websites": Website.objects.for_client(client).count(),
+        "products": Product.objects.for_client(client)
+        .filter(approval=Product.Approval.APPROVED)
+        .count(),
+    }

@@ -1,0 +1,149 @@
+"""Memory: the current state of products and one history row per check, written in bulk."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+from django.db import connection
+
+from extraction.items import PARSER_VERSION
+from monitoring.changes import State
+
+if TYPE_CHECKING:
+    from monitoring.intake import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A product as it stood before the check."""
+
+    id: uuid.UUID
+    website_id: uuid.UUID
+    url: str
+    name: str
+    sku: str
+    content_hash: str
+    last_changed_at: dt.datetime | None
+    state: State
+
+
+KNOWN = """
+    SELECT id, website_id, original_url, name, sku, content_hash, last_changed_at,
+           current_price, current_currency, current_stock_status,
+           notified_price, notified_currency, notified_stock_status, lowest_price, highest_price
+    FROM monitoring_product
+    WHERE id = ANY(%s) AND approval = 'approved'
+    ORDER BY id FOR NO KEY UPDATE
+"""
+HISTORY = """
+    COPY monitoring_producthistory
+        (id, product_id, website_id, variant_key, crawl_timestamp, price, list_price, currency,
+         stock_status, price_changed, stock_changed, price_change_pct, raw_crawl_data,
+         crawl_job_id, crawl_task_id, page_hash, parser_version)
+    FROM STDIN
+"""
+UPDATE = """
+    UPDATE monitoring_product p SET
+        current_price = v.price, current_currency = v.currency, list_price = v.list_price,
+        current_stock_status = v.stock, notified_price = v.notified_price,
+        notified_currency = v.notified_currency, notified_stock_status = v.notified_stock,
+        lowest_price = v.lowest, highest_price = v.highest, name = v.name, sku = v.sku,
+        gtin = v.gtin, brand = v.brand, image_url = v.image_url, extraction_method = v.method,
+        content_hash = v.content_hash, last_crawled_at = v.seen_at,
+        last_changed_at = v.changed_at, updated_at = now()
+    FROM unnest(%s::uuid[], %s::numeric[], %s::text[], %s::numeric[], %s::text[], %s::numeric[],
+                %s::text[], %s::text[], %s::numeric[], %s::numeric[], %s::text[], %s::text[],
+                %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
+                %s::timestamptz[])
+        AS v(id, price, currency, list_price, stock, notified_price, notified_currency,
+             notified_stock, lowest, highest, name, sku, gtin, brand, image_url, method,
+             content_hash, seen_at, changed_at)
+    WHERE p.id = v.id
+"""
+
+
+def lock_known(product_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Known]:
+    """The approved among these products, locked in id order."""
+    with connection.cursor() as cursor:
+        cursor.execute(KNOWN, [list(product_ids)])
+        return {row[0]: Known(*(*row[:7], State(*row[7:]))) for row in cursor.fetchall()}
+
+
+def write(checks: Sequence[Check]) -> None:
+    if not checks:
+        return
+    with connection.cursor() as cursor:
+        with cursor.copy(HISTORY) as copy:
+            for check in checks:
+                copy.write_row(_history_row(check))
+        columns = zip(*(_product_row(check) for check in checks), strict=True)
+        cursor.execute(UPDATE, [list(column) for column in columns])
+
+
+def _history_row(check: Check) -> tuple[object, ...]:
+    judgement, claim = check.judgement, check.page.claim
+    return (
+        check.history_id,
+        check.known.id,
+        check.known.website_id,
+        "",
+        check.page.fetched_at,
+        check.item.price,
+        check.item.list_price,
+        check.item.currency,
+        check.item.stock,
+        judgement.price_changed,
+        judgement.stock_changed,
+        judgement.price_change_pct,
+        _raw_data(check),
+        claim.job_id,
+        claim.id,
+        check.page_hash,
+        PARSER_VERSION,
+    )
+
+
+def _raw_data(check: Check) -> str | None:
+    """Kept in full only where the product's data differs from the check before."""
+    if data_hash(check) == check.known.content_hash:
+        return None
+    data = {"method": check.item.method, "url": check.page.url, **check.item.raw}
+    return orjson.dumps(data).decode()
+
+
+def data_hash(check: Check) -> str:
+    """Two checks that read the same have the same; enough to tell them apart."""
+    item = check.item
+    parts = (item.name, item.price, item.list_price, item.currency, item.stock, item.sku)
+    return uuid.uuid5(uuid.NAMESPACE_OID, repr(parts)).hex
+
+
+def _product_row(check: Check) -> tuple[object, ...]:
+    state, item, judgement = check.judgement.state, check.item, check.judgement
+    changed = judgement.price_changed or judgement.stock_changed
+    return (
+        check.known.id,
+        state.price,
+        state.currency,
+        item.list_price,
+        state.stock,
+        state.notified_price,
+        state.notified_currency,
+        state.notified_stock,
+        state.lowest,
+        state.highest,
+        item.name or check.known.name,
+        item.sku or check.known.sku,
+        item.gtin,
+        item.brand,
+        item.image_url,
+        item.method,
+        data_hash(check),
+        check.page.fetched_at,
+        check.page.fetched_at if changed else check.known.last_changed_at,
+    )
