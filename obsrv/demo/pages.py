@@ -31,7 +31,7 @@ h1, h2 { font-family: Georgia, serif; font-weight: 600 }
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: 1.25rem;
   padding: 0; list-style: none }
 .card { background: #fff; border: 1px solid var(--line); border-radius: .75rem; padding: 1rem }
-.card img, .product img { width: 100%; border-radius: .5rem }
+.card img, .product img { width: 100%; height: auto; border-radius: .5rem }
 .card .amount { color: var(--soft) }
 .product { display: grid; grid-template-columns: 1fr 1fr; gap: 2.5rem }
 .product .price { font-size: 1.6rem }

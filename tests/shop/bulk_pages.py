@@ -78,11 +78,15 @@ class BulkCatalogue:
         changed = dice.sample(range(len(self)), round(len(self) * share))
         for index in changed:
             history = self._histories[index]
-            # At least one cent apart in both directions, so that a change is always a change.
-            factor = Decimal(dice.choice([*range(70, 98), *range(103, 130)])) / 100
-            price = (history[-1].price * factor).quantize(Decimal("0.01"))
+            price = moved(history[-1].price, dice)
             history.append(replace(history[-1], price=price, version=self.version))
         return changed
+
+
+def moved(price: Decimal, dice: random.Random) -> Decimal:
+    """At least 3 % away; a small price only rises, or rounding would one day eat the change."""
+    factors = [*range(103, 130)] if price < 5 else [*range(70, 98), *range(103, 130)]
+    return (price * dice.choice(factors) / 100).quantize(Decimal("0.01"))
 
 
 def first_truth(index: int, seed: int) -> Truth:
