@@ -86,7 +86,8 @@ class BulkCatalogue:
 def moved(price: Decimal, dice: random.Random) -> Decimal:
     """At least 3 % away; a small price only rises, or rounding would one day eat the change."""
     factors = [*range(103, 130)] if price < 5 else [*range(70, 98), *range(103, 130)]
-    return (price * dice.choice(factors) / 100).quantize(Decimal("0.01"))
+    factor = Decimal(dice.choice(factors)) / 100
+    return (price * factor).quantize(Decimal("0.01"))
 
 
 def first_truth(index: int, seed: int) -> Truth:
