@@ -8,15 +8,30 @@ from django.conf import settings
 
 from obsrv.embedded import EmbeddedError, Servers
 
-# Commands that must work without any server.
-OFFLINE = {"help", "makemigrations", "collectstatic", "spectacular", "compilemessages"}
+# Commands that work without any server, or start them themselves and say so.
+OFFLINE = {
+    "check",
+    "collectstatic",
+    "compilemessages",
+    "doctor",
+    "help",
+    "makemessages",
+    "makemigrations",
+    "spectacular",
+    "up",
+    "version",
+}
 
 
 def start() -> Servers | None:
     """Start and hold the embedded servers, unless real ones are configured."""
     if not settings.EMBEDDED_NEEDED:
         return None
-    servers = Servers(settings.EMBEDDED)
+    servers = Servers(
+        settings.EMBEDDED,
+        postgres=settings.EMBEDDED_POSTGRES,
+        valkey=settings.EMBEDDED_VALKEY,
+    )
     servers.start()
     return servers
 

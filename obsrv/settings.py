@@ -20,10 +20,12 @@ if env.bool("OBSRV_READ_ENV_FILE", default=True):
 # --- data directory and services ---------------------------------------------------
 VAR_DIR = Path(env.str("OBSRV_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
 EMBEDDED = Layout(VAR_DIR, throw_away=env.bool("OBSRV_EMBEDDED_THROW_AWAY", default=False))
-DATABASE_URL = env.str("DATABASE_URL", default=EMBEDDED.database_url)
-REDIS_URL = env.str("REDIS_URL", default=EMBEDDED.redis_url)
-# Which of the two must be started by us.
-EMBEDDED_NEEDED = not (env.str("DATABASE_URL", default="") and env.str("REDIS_URL", default=""))
+# Which of the two must be started by us; an empty variable counts as unset.
+EMBEDDED_POSTGRES = not env.str("DATABASE_URL", default="")
+EMBEDDED_VALKEY = not env.str("REDIS_URL", default="")
+EMBEDDED_NEEDED = EMBEDDED_POSTGRES or EMBEDDED_VALKEY
+DATABASE_URL = env.str("DATABASE_URL", default="") or EMBEDDED.database_url
+REDIS_URL = env.str("REDIS_URL", default="") or EMBEDDED.redis_url
 CELERY_BROKER_URL = env.str(
     "CELERY_BROKER_URL",
     default=REDIS_URL.replace("unix://", "redis+socket://"),
@@ -43,13 +45,18 @@ ALLOWED_HOSTS: list[str] = env.list(
     "ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"]
 )
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
-PUBLIC_URL = env.str("PUBLIC_URL", default="http://localhost:8000").rstrip("/")
+# Where bin/up serves.
+HOST = env.str("OBSRV_HOST", default="127.0.0.1")
+PORT = env.int("OBSRV_PORT", default=8000)
+PUBLIC_URL = env.str("PUBLIC_URL", default=f"http://localhost:{PORT}").rstrip("/")
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=PRODUCTION)
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# Health checks come from inside, without TLS.
+SECURE_REDIRECT_EXEMPT = [r"^health", r"^metrics$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 
