@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 # Twelve digits before the point are more than any price; beyond is dirt.
 LARGEST = Decimal("9999999999.9999")
 NUMBER = re.compile(r"\d[\d.,'’  ]*|[.,]\d+")
+EXPONENT = re.compile(r"\d[eE][+-]?\d")
 PLAIN = re.compile(r"\d+(?:\.\d+)?\Z", re.ASCII)
 
 
@@ -18,7 +19,7 @@ def parse_amount(value: object) -> Decimal | None:
     text = str(value).strip()
     if not PLAIN.match(text):
         found = NUMBER.search(text) if len(text) <= 64 else None
-        if found is None or text.startswith("-"):
+        if found is None or text.startswith("-") or EXPONENT.search(text):
             return None
         text = _unify(found.group())
     try:

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitoring.changes import Judgement, Rules, Seen, State, change_pct, judge, plain
+
+RULES = Rules(threshold_pct=Decimal("1.00"))
+UNKNOWN = "unknown"
+
+
+def seen(price: str | None, currency: str = "EUR", stock: str = UNKNOWN) -> Seen:
+    return Seen(None if price is None else Decimal(price), currency, stock)
+
+
+def watch(*looks: Seen, rules: Rules = RULES) -> list[Judgement]:
+    state, judgements = State(), []
+    for look in looks:
+        judgements.append(judge(state, look, rules))
+        state = judgements[-1].state
+    return judgements
+
+
+def kinds(judgement: Judgement) -> list[str]:
+    return [news.kind for news in judgement.news]
+
+
+def test_the_first_look_is_a_silent_baseline() -> None:
+    assert kinds(watch(seen("10", stock="in_stock"))[0]) == []
+
+
+def test_a_drop_past_the_threshold_is_news_and_a_new_low() -> None:
+    last = watch(seen("39.90"), seen("29.90"))[-1]
+    assert kinds(last) == ["price_changed", "new_low"]
+    assert (last.news[0].old, last.news[0].new, str(last.news[0].pct)) == (
+        "39.90",
+        "29.90",
+        "-25.0627",
+    )
+
+
+def test_a_step_below_the_threshold_is_remembered_but_not_told() -> None:
+    last = watch(seen("100"), seen("100.50"))[-1]
+    assert kinds(last) == []
+    assert last.price_changed
+    assert last.price_change_pct == Decimal("0.5")
+
+
+def test_small_steps_add_up_until_they_are_told() -> None:
+    prices = [f"{100 * 1.009**day:.2f}" for day in range(60)]
+    told = [j for j in watch(*map(seen, prices)) if kinds(j)]
+    assert len(told) >= 25
+
+
+def test_an_absolute_threshold_tells_what_the_percentage_would_not() -> None:
+    rules = Rules(Decimal(50), Decimal(5))
+    assert kinds(watch(seen("100"), seen("95"), rules=rules)[-1]) == ["price_changed", "new_low"]
+    assert kinds(watch(seen("100"), seen("96"), rules=rules)[-1]) == []
+
+
+def test_a_missing_price_changes_nothing() -> None:
+    last = watch(seen("10"), seen(None))[-1]
+    assert last.state.price == 10
+    assert kinds(last) == []
+
+
+def test_a_currency_flip_is_its_own_kind_and_held_back() -> None:
+    last = watch(seen("10"), seen("11", currency="USD"))[-1]
+    assert kinds(last) == ["currency_changed"]
+    assert last.news[0].quarantined
+    assert last.price_change_pct is None
+
+
+def test_selling_out_and_coming_back_are_told() -> None:
+    looks = watch(
+        seen("10", stock="in_stock"), seen("10", stock="out_of_stock"), seen("10", stock="in_stock")
+    )
+    assert kinds(looks[1]) == ["stock_changed"]
+    assert kinds(looks[2]) == ["stock_changed", "back_in_stock"]
+
+
+def test_unknown_stock_is_not_sold_out() -> None:
+    looks = watch(seen("10", stock="in_stock"), seen("10"), seen("10", stock="in_stock"))
+    assert [kinds(look) for look in looks] == [[], [], []]
+
+
+def test_no_percentage_from_zero() -> None:
+    assert change_pct(Decimal(0), Decimal(5)) is None
+    assert kinds(watch(seen("0"), seen("5"))[-1]) == ["price_changed", "new_high"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"), [("29.9", "29.90"), ("1300", "1300.00"), ("0.125", "0.125")]
+)
+def test_prices_are_written_with_two_decimals_or_as_many_as_they_have(
+    amount: str, text: str
+) -> None:
+    assert plain(Decimal(amount)) == text
+
+
+@given(st.lists(st.decimals(min_value=0, max_value=10**9, places=4), min_size=1, max_size=20))
+def test_what_was_told_is_never_further_than_the_threshold_from_the_truth(
+    prices: list[Decimal],
+) -> None:
+    for price, judgement in zip(prices, watch(*(seen(str(p)) for p in prices)), strict=True):
+        told = judgement.state.notified_price
+        assert told is not None
+        pct = change_pct(told, price)
+        assert told == price or (pct is not None and abs(pct) < RULES.threshold_pct)
