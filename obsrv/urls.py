@@ -1,6 +1,15 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
+from django.views.generic import RedirectView
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from obsrv import health
+
+urlpatterns = [
+    path("", RedirectView.as_view(url="/admin/")),
+    path("admin/", admin.site.urls),
+    path("api/", include("obsrv.api")),
+    path("health", health.live, name="health"),
+    path("health/ready", health.ready, name="health-ready"),
+]

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client as Browser
+
+from accounts import keys
+from accounts.models import ApiKey, AuditEntry, Client
+from tests.factories.accounts import ApiKeyFactory, ClientFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+CLIENT_FORM = {
+    "name": "Shop",
+    "email": "Shop@example.com",
+    "subscription_tier": "basic",
+    "is_active": "on",
+    "max_websites": 3,
+    "max_products_per_website": 10,
+    "timezone": "UTC",
+}
+
+
+@pytest.fixture
+def browser() -> Browser:
+    browser = Browser()
+    browser.force_login(UserFactory(superuser=True))
+    return browser
+
+
+def form_of(client: Client) -> dict[str, object]:
+    return CLIENT_FORM | {"name": client.name, "email": client.email}
+
+
+@pytest.mark.parametrize("page", ["user", "client", "apikey", "auditentry"])
+def test_every_list_opens(browser: Browser, page: str) -> None:
+    ApiKeyFactory()
+    assert browser.get(f"/admin/accounts/{page}/").status_code == 200
+    assert browser.get("/admin/auth/group/").status_code == 200
+
+
+def test_adding_a_client_gives_it_a_secret_and_an_audit_entry(browser: Browser) -> None:
+    answer = browser.post("/admin/accounts/client/add/", CLIENT_FORM)
+    assert answer.status_code == 302
+    client = Client.objects.get()
+    assert client.email == "shop@example.com"
+    assert client.webhook_secret_current.startswith("whsec_")
+    assert AuditEntry.objects.get(verb="create").actor_kind == "operator"
+
+
+def test_a_wrong_time_zone_is_said_in_the_form(browser: Browser) -> None:
+    answer = browser.post("/admin/accounts/client/add/", CLIENT_FORM | {"timezone": "Nowhere"})
+    assert "IANA time zone" in answer.content.decode()
+
+
+def test_the_form_button_rotates_the_secret_and_shows_it_once(browser: Browser) -> None:
+    client = ClientFactory()
+    old = client.webhook_secret_current
+    page = f"/admin/accounts/client/{client.pk}/change/"
+    button = {"accounts_client_rotate_webhook_secret": ""}
+    shown = browser.post(page, form_of(client) | button, follow=True).content.decode()
+    client.refresh_from_db()
+    assert client.webhook_secret_previous == old
+    secret = client.webhook_secret_current
+    assert secret.replace("+", "&#x2B;") in shown.replace("+", "&#x2B;")
+    assert secret not in browser.get(page).content.decode()
+
+
+def test_the_list_action_suspends(browser: Browser) -> None:
+    client = ClientFactory()
+    chosen = {"action": "suspend_clients", "_selected_action": [str(client.pk)]}
+    browser.post("/admin/accounts/client/", chosen)
+    client.refresh_from_db()
+    assert not client.is_active
+
+
+def test_a_key_made_in_the_console_is_shown_once_and_works(browser: Browser) -> None:
+    client = ClientFactory()
+    form = {"client": client.pk, "name": "k", "scopes": ["read", "write"], "rate_limit_rpm": 5}
+    answer = browser.post("/admin/accounts/apikey/add/", form, follow=True)
+    found = re.search(keys.FORM, answer.content.decode())
+    assert found is not None
+    key = keys.find(found.group())
+    assert key is not None
+    assert key.scopes == ["read", "write"]
+    page = browser.get(f"/admin/accounts/apikey/{key.pk}/change/").content.decode()
+    assert found.group() not in page
+    assert key.digest not in page
+
+
+def test_keys_are_revoked_not_deleted(browser: Browser) -> None:
+    key = ApiKeyFactory()
+    chosen = {"action": "revoke_keys", "_selected_action": [str(key.pk)]}
+    browser.post("/admin/accounts/apikey/", chosen)
+    assert not ApiKey.objects.get(pk=key.pk).is_live
+    assert browser.get(f"/admin/accounts/apikey/{key.pk}/delete/").status_code == 403
+
+
+def test_the_audit_log_is_read_only(browser: Browser) -> None:
+    browser.post("/admin/accounts/client/add/", CLIENT_FORM)
+    entry = AuditEntry.objects.get()
+    page = f"/admin/accounts/auditentry/{entry.pk}/"
+    assert browser.get(f"{page}change/").status_code == 200
+    assert browser.post(f"{page}change/", {"verb": "x"}).status_code == 403
+    assert browser.post(f"{page}delete/", {"post": "yes"}).status_code == 403
+
+
+def test_a_staff_user_without_rights_sees_no_clients() -> None:
+    browser = Browser()
+    browser.force_login(UserFactory(is_staff=True))
+    assert browser.get("/admin/accounts/client/").status_code == 403
+
+
+def test_a_new_operator_is_audited(browser: Browser) -> None:
+    form = {
+        "username": "ana",
+        "usable_password": "true",
+        "password1": "long-and-odd-7",
+        "password2": "long-and-odd-7",
+    }
+    browser.post("/admin/accounts/user/add/", form)
+    assert AuditEntry.objects.get(verb="create").object_name == "ana"
