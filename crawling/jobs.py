@@ -12,6 +12,8 @@ from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from accounts import audit
+from accounts.audit import SYSTEM, Actor
 from common.errors import InvalidState
 from crawling.models import CrawlJob, CrawlTask
 from crawling.states import Status, advance
@@ -76,7 +78,7 @@ def _finish(job: CrawlJob) -> None:
 
 
 @transaction.atomic
-def cancel(job: CrawlJob) -> CrawlJob:
+def cancel(job: CrawlJob, *, actor: Actor = SYSTEM) -> CrawlJob:
     """Stop a job; pages in flight are dropped when they come back."""
     locked = CrawlJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
     if locked.status not in CrawlJob.LIVE:
@@ -88,6 +90,8 @@ def cancel(job: CrawlJob) -> CrawlJob:
         leased_until=None,
         completed_at=timezone.now(),
     )
+    before = {"status": locked.status}
     locked.status, locked.completed_at = CrawlJob.Status.CANCELLED, timezone.now()
     locked.save(update_fields=["status", "completed_at", "updated_at"])
+    audit.record(actor, "cancel", locked, client_id=locked.client_id, before=before)
     return locked

@@ -49,12 +49,12 @@ class Claim:
 DUE_DOMAINS = """
     SELECT d.id FROM crawling_domain d
     WHERE d.is_active AND NOT d.is_blocked
-      AND (d.leased_until IS NULL OR d.leased_until < now())
-      AND (d.next_allowed_at IS NULL OR d.next_allowed_at <= now())
+      AND (d.leased_until IS NULL OR d.leased_until < statement_timestamp())
+      AND (d.next_allowed_at IS NULL OR d.next_allowed_at <= statement_timestamp())
       AND EXISTS (
           SELECT 1 FROM crawling_crawltask t
           WHERE t.domain_id = d.id AND t.status IN ('pending', 'queued')
-            AND t.scheduled_at <= now())
+            AND t.scheduled_at <= statement_timestamp())
     ORDER BY d.next_allowed_at NULLS FIRST
     LIMIT %s
 """
@@ -64,7 +64,7 @@ DUE_TASKS = """
     CROSS JOIN LATERAL (
         SELECT c.id FROM crawling_crawltask c
         WHERE c.domain_id = wanted.domain_id AND c.status IN ('pending', 'queued')
-          AND c.scheduled_at <= now()
+          AND c.scheduled_at <= statement_timestamp()
         ORDER BY c.priority, c.depth, c.scheduled_at
         LIMIT wanted.capacity
         FOR UPDATE SKIP LOCKED) t

@@ -1,0 +1,173 @@
+"""Batches of product pages, written in the main thread so that statements can be counted."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+import orjson
+import pytest
+import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Client
+from common.partitions import ensure_partitions
+from common.urls import normalize_url, url_hash
+from crawling import leases
+from crawling.fetching import Failure, Page
+from crawling.handover import hand_over
+from crawling.models import CrawlTask, Domain
+from monitoring import runs
+from monitoring.models import Change, Product, ProductHistory, Website
+from notifications.models import Event
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def website() -> Website:
+    ensure_partitions("monitoring_producthistory", now=timezone.now())
+    client = Client.objects.create(name="A", email="a@a.test", webhook_secret_current="whsec_eA==")
+    return Website.objects.create(
+        client=client,
+        name="Shop",
+        base_url="https://shop.example/",
+        base_url_hash="x",
+        status="active",
+    )
+
+
+def watch(website: Website, count: int) -> list[Product]:
+    urls = [f"https://shop.example/p/{n}" for n in range(count)]
+    return Product.objects.bulk_create(
+        Product(
+            website=website,
+            approval="approved",
+            original_url=url,
+            normalized_url=normalize_url(url),
+            url_hash=url_hash(normalize_url(url)),
+        )
+        for url in urls
+    )
+
+
+def body(price: str = "10.00", stock: str = "InStock", name: str = "Thing") -> bytes:
+    offer = {"price": price, "priceCurrency": "EUR", "availability": stock}
+    data = {"@type": "Product", "name": name, "offers": offer}
+    return b'<script type="application/ld+json">' + orjson.dumps(data) + b"</script>"
+
+
+def claim(website: Website) -> list[leases.Claim]:
+    runs.start_monitoring(website, triggered_by="manual")
+    return leases.claim_tasks({Domain.objects.get().pk: 1000})
+
+
+def pages(
+    claims: list[leases.Claim], default: bytes, special: Mapping[str, bytes] | None = None
+) -> list[Page]:
+    now = timezone.now()
+    special = special or {}
+    return [Page(c, now, status=200, url=c.url, body=special.get(c.url, default)) for c in claims]
+
+
+def test_a_batch_costs_a_handful_of_statements_however_many_pages(website: Website) -> None:
+    watch(website, 200)
+    hand_over(pages(claim(website), body("10.00")))
+    runs.start_monitoring(website, triggered_by="manual")
+    domain = Domain.objects.get()
+    changed = {f"https://shop.example/p/{n}": body("9.00") for n in range(20)}
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        claims = leases.claim_tasks({domain.pk: 200})
+        assert hand_over(pages(claims, body("10.00"), changed)) == 200
+    assert len(queries) / 200 < 0.2
+    assert ProductHistory.objects.count() == 400
+    assert Event.objects.filter(type="product.price_changed").count() == 20
+
+
+def test_the_same_page_twice_makes_one_row_and_one_event(website: Website) -> None:
+    watch(website, 1)
+    hand_over(pages(claim(website), body("10.00")))
+    batch = pages(claim(website), body("5.00"))
+    assert hand_over(batch) == 1
+    assert hand_over(batch) == 0
+    assert ProductHistory.objects.count() == 2
+    assert Change.objects.filter(kind="price_changed").count() == 1
+    assert Event.objects.filter(type="product.price_changed").count() == 1
+
+
+def test_an_unreadable_page_fails_its_task_and_changes_nothing(website: Website) -> None:
+    (product,) = watch(website, 1)
+    hand_over(pages(claim(website), body("10.00", "InStock")))
+    hand_over(pages(claim(website), b"<h1>Are you a robot?</h1>"))
+    product.refresh_from_db()
+    assert (str(product.current_price), product.current_stock_status) == ("10.0000", "in_stock")
+    assert ProductHistory.objects.count() == 1
+    task = CrawlTask.objects.filter(status="failed").get()
+    assert task.error_category == "parse"
+
+
+def test_a_failed_fetch_changes_nothing(website: Website) -> None:
+    (product,) = watch(website, 1)
+    hand_over(pages(claim(website), body("10.00")))
+    (one,) = claim(website)
+    hand_over([Page(one, timezone.now(), Failure("timeout", "too slow", transient=True))])
+    product.refresh_from_db()
+    assert str(product.current_price) == "10.0000"
+    retried = CrawlTask.objects.get(pk=one.id)
+    assert (retried.status, retried.retry_count) == ("pending", 1)
+    assert retried.scheduled_at > timezone.now() + dt.timedelta(seconds=50)
+
+
+def test_a_rejected_product_is_not_written(website: Website) -> None:
+    (product,) = watch(website, 1)
+    claims = claim(website)
+    Product.objects.filter(pk=product.pk).update(approval="rejected")
+    hand_over(pages(claims, body("10.00")))
+    assert not ProductHistory.objects.exists()
+
+
+def test_history_lands_in_the_partition_of_its_month(website: Website) -> None:
+    watch(website, 1)
+    hand_over(pages(claim(website), body("10.00")))
+    table = f"monitoring_producthistory_{timezone.now():%Y_%m}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {table}")
+        assert cursor.fetchone()[0] == 1
+
+
+def test_a_name_that_postgres_cannot_hold_does_not_stop_the_batch(website: Website) -> None:
+    watch(website, 3)
+    strange = {"https://shop.example/p/1": body(name="a\u0000b" + "x" * 5000)}
+    assert hand_over(pages(claim(website), body(), strange)) == 3
+    assert CrawlTask.objects.filter(status="completed").count() == 3
+
+
+def test_raw_data_is_kept_only_where_it_differs(website: Website) -> None:
+    watch(website, 1)
+    for price in ("10.00", "10.00", "11.00"):
+        hand_over(pages(claim(website), body(price)))
+    kept = ProductHistory.objects.order_by("crawl_timestamp").values_list(
+        "raw_crawl_data", flat=True
+    )
+    assert [raw is not None for raw in kept] == [True, False, True]
+
+
+def test_three_failed_runs_stop_the_website_and_say_so(website: Website) -> None:
+    watch(website, 1)
+    for _ in range(3):
+        hand_over(pages(claim(website), b"<h1>nothing here</h1>"))
+    website.refresh_from_db()
+    assert website.status == "failed"
+    assert Event.objects.filter(type="website.failed").count() == 1
+
+
+def test_two_beats_make_one_run_per_slot(website: Website) -> None:
+    watch(website, 1)
+    with time_machine.travel("2026-11-18T12:00:30Z", tick=False):
+        first, second = runs.run_scheduled(website.pk), runs.run_scheduled(website.pk)
+    assert first is not None
+    assert second is None
