@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import orjson
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from unfold.admin import ModelAdmin, TabularInline
+
+from accounts.audit import Actor
+from accounts.models import User
+from common.errors import Refused
+from notifications import endpoints
+from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
+
+GRACE_SECONDS = 3600
+T = TypeVar("T")
+
+
+def _actor(request: HttpRequest) -> Actor:
+    assert isinstance(request.user, User)
+    return Actor.operator(request.user)
+
+
+class ReadOnly:
+    """Rows the console shows and nobody edits by hand."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = WebhookEndpoint
+        fields = ["client", "url", "events", "description", "timeout_seconds"]
+
+    def clean_url(self) -> str:
+        return _or_form_error(endpoints.checked_url, self.cleaned_data["url"])
+
+    def clean_events(self) -> list[str]:
+        return _or_form_error(endpoints.checked_events, self.cleaned_data["events"])
+
+    def clean_timeout_seconds(self) -> int:
+        return _or_form_error(endpoints.checked_timeout, self.cleaned_data["timeout_seconds"])
+
+
+def _or_form_error(check: Callable[[Any], T], value: Any) -> T:
+    try:
+        return check(value)
+    except Refused as refusal:
+        raise forms.ValidationError(refusal.detail) from refusal
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(ModelAdmin):  # type: ignore[misc]
+    form = EndpointForm
+    list_display = ["url", "client", "events", "is_active", "disabled_reason", "failing_since"]
+    list_filter = ["is_active"]
+    list_select_related = ["client"]
+    search_fields = ["url", "client__name"]
+    show_full_result_count = False
+    actions = ["send_test", "rotate_secret", "enable", "disable"]
+    fields = ["client", "url", "events", "description", "timeout_seconds", "is_active"]
+    readonly_fields = ["is_active"]
+    autocomplete_fields = ["client"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*self.readonly_fields, "client"] if obj else self.readonly_fields
+
+    def save_model(
+        self, request: HttpRequest, obj: WebhookEndpoint, form: Any, change: Any
+    ) -> None:
+        fields: Any = {
+            name: form.cleaned_data[name]
+            for name in ("url", "events", "description", "timeout_seconds")
+        }
+        if change:
+            endpoints.update_endpoint(obj, actor=_actor(request), **fields)
+            return
+        made = endpoints.create_endpoint(obj.client, actor=_actor(request), **fields)
+        obj.pk = made.pk
+        self._show_secret(request, made.url, made.secret_current)
+
+    def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
+        endpoints.delete_endpoint(obj, actor=_actor(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        for endpoint in queryset:
+            endpoints.delete_endpoint(endpoint, actor=_actor(request))
+
+    @admin.action(description="Send a test event", permissions=["change"])
+    def send_test(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        for endpoint in queryset:
+            try:
+                endpoints.send_test(endpoint, _actor(request))
+            except Refused as refusal:
+                self.message_user(request, f"{endpoint}: {refusal.detail}", messages.ERROR)
+            else:
+                self.message_user(request, f"A test is on its way to {endpoint}.")
+
+    @admin.action(
+        description="Rotate the secret (the old one signs for 1 h)", permissions=["change"]
+    )
+    def rotate_secret(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        for endpoint in queryset:
+            secret = endpoints.rotate_secret(endpoint, GRACE_SECONDS, _actor(request))
+            self._show_secret(request, endpoint.url, secret)
+
+    @admin.action(description="Enable", permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        for endpoint in queryset:
+            endpoints.update_endpoint(endpoint, actor=_actor(request), is_active=True)
+
+    @admin.action(description="Disable", permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        for endpoint in queryset:
+            endpoints.update_endpoint(endpoint, actor=_actor(request), is_active=False)
+
+    def _show_secret(self, request: HttpRequest, url: str, secret: str) -> None:
+        text = format_html("{}: the secret, shown once: <code>{}</code>", url, secret)
+        self.message_user(request, text, messages.WARNING)
+
+
+@admin.register(Event)
+class EventAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    list_display = ["type", "sequence", "client", "created_at"]
+    list_filter = ["type"]
+    list_select_related = ["client"]
+    search_fields = ["id", "object_id"]
+    show_full_result_count = False
+    fields = ["public_id", "type", "client", "sequence", "created_at", "request_id", "content"]
+    readonly_fields = ["public_id", "content"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
+        rows: QuerySet[Event] = super().get_queryset(request)
+        match = request.resolver_match
+        on_list = match is not None and (match.url_name or "").endswith("_changelist")
+        return rows.defer("body") if on_list else rows
+
+    @admin.display(description="body")
+    def content(self, event: Event) -> str:
+        pretty = orjson.dumps(orjson.loads(event.body), option=orjson.OPT_INDENT_2).decode()
+        return format_html("<pre>{}</pre>", pretty)
+
+
+class AttemptInline(ReadOnly, TabularInline):  # type: ignore[misc]
+    model = DeliveryAttempt
+    extra = 0
+    fields = ["number", "attempted_at", "status_code", "duration_ms", "error", "response_body"]
+    readonly_fields = fields
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    list_display = [
+        "event",
+        "endpoint",
+        "status",
+        "attempt_number",
+        "last_http_status",
+        "last_error",
+        "created_at",
+    ]
+    list_filter = ["status"]
+    list_select_related = ["event", "endpoint"]
+    search_fields = ["id", "event__id"]
+    show_full_result_count = False
+    actions = ["redeliver"]
+    inlines = [AttemptInline]
+
+    def has_redeliver_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("notifications.change_delivery")
+
+    @admin.action(description="Send again", permissions=["redeliver"])
+    def redeliver(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
+        for delivery in queryset:
+            try:
+                endpoints.redeliver(delivery, _actor(request))
+            except Refused as refusal:
+                self.message_user(request, f"{delivery}: {refusal.detail}", messages.ERROR)
+            else:
+                self.message_user(request, f"{delivery} is on its way again.")

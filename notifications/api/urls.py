@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from django.urls import path
+from rest_framework.routers import SimpleRouter
+
+from notifications.api import views
+
+router = SimpleRouter(trailing_slash=False, use_regex_path=False)
+router.register("webhooks", views.WebhookViewSet, "webhook")
+router.register("events", views.EventViewSet, "event")
+router.register("deliveries", views.DeliveryViewSet, "delivery")
+
+urlpatterns = [
+    *router.urls,
+    path("event-types", views.EventTypesView.as_view(), name="event-types"),
+]

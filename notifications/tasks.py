@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from celery import shared_task
+
+from common.wakeups import wake
+from notifications import delivery, retention
+from notifications.events import SENDER
+
+
+@shared_task(name="notifications.tasks.deliver_due")
+def deliver_due() -> None:
+    # What is left but cannot be taken now must not keep the queue spinning.
+    if delivery.deliver_due() and delivery.has_due():
+        wake(SENDER)
+
+
+@shared_task(name="notifications.tasks.sweep_deliveries")
+def sweep_deliveries() -> None:
+    if delivery.has_due():
+        wake(SENDER)
+
+
+@shared_task(name="notifications.tasks.purge_deliveries")
+def purge_deliveries() -> None:
+    retention.purge_deliveries()
+    retention.forget_expired_secrets()
