@@ -12,7 +12,9 @@ from obsrv.embedded import EmbeddedError, Servers
 OFFLINE = {
     "check",
     "collectstatic",
+    "bench",
     "compilemessages",
+    "demo",
     "doctor",
     "help",
     "makemessages",
