@@ -130,6 +130,8 @@ class ApiViewSet(Door, GenericViewSet[Any]):
     serializer_classes: ClassVar[Mapping[str, type[BaseSerializer[Any]]]] = {}
     ordering: ClassVar[tuple[str, ...]] = ()
     ordering_fields: ClassVar[tuple[str, ...]] = ()
+    # Further lists of a view set: ``@action(detail=True, paged=True)``.
+    paged = False
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return self.serializer_classes.get(self.action) or super().get_serializer_class()
@@ -144,7 +146,7 @@ class ApiViewSet(Door, GenericViewSet[Any]):
 
     @property
     def is_list(self) -> bool:
-        return bool(self.action == "list" or getattr(self, "paged", False))
+        return self.action == "list" or self.paged
 
     def query_parameters(self) -> set[str]:
         known = super().query_parameters()
@@ -187,10 +189,12 @@ class ClientViewSet(ApiViewSet):
 
     def get_queryset(self) -> Any:
         rows = super().get_queryset()
-        if getattr(self, "swagger_fake_view", False):
-            return rows
+        return rows if getattr(self, "swagger_fake_view", False) else self.owned(rows)
+
+    def owned(self, rows: Any) -> Any:
+        """Those of the rows that the key may see; also for the parents of nested lists."""
         client = self.client
-        return rows if client is None else cast(Any, rows).for_client(client)
+        return rows if client is None else rows.for_client(client)
 
 
 class OperatorViewSet(ApiViewSet):

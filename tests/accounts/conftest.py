@@ -6,11 +6,12 @@ import pytest
 
 from accounts.models import Client
 from tests.factories.accounts import ClientFactory, api_for
+from tests.factories.static import static_root  # noqa: F401
 
 
 @pytest.fixture
 def client_row(db: None) -> Client:
-    return ClientFactory()
+    return ClientFactory.create()
 
 
 @pytest.fixture

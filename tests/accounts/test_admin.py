@@ -25,7 +25,7 @@ CLIENT_FORM = {
 @pytest.fixture
 def browser() -> Browser:
     browser = Browser()
-    browser.force_login(UserFactory(superuser=True))
+    browser.force_login(UserFactory.create(superuser=True))
     return browser
 
 
@@ -35,7 +35,7 @@ def form_of(client: Client) -> dict[str, object]:
 
 @pytest.mark.parametrize("page", ["user", "client", "apikey", "auditentry"])
 def test_every_list_opens(browser: Browser, page: str) -> None:
-    ApiKeyFactory()
+    ApiKeyFactory.create()
     assert browser.get(f"/admin/accounts/{page}/").status_code == 200
     assert browser.get("/admin/auth/group/").status_code == 200
 
@@ -55,7 +55,7 @@ def test_a_wrong_time_zone_is_said_in_the_form(browser: Browser) -> None:
 
 
 def test_the_form_button_rotates_the_secret_and_shows_it_once(browser: Browser) -> None:
-    client = ClientFactory()
+    client = ClientFactory.create()
     old = client.webhook_secret_current
     page = f"/admin/accounts/client/{client.pk}/change/"
     button = {"accounts_client_rotate_webhook_secret": ""}
@@ -68,7 +68,7 @@ def test_the_form_button_rotates_the_secret_and_shows_it_once(browser: Browser) 
 
 
 def test_the_list_action_suspends(browser: Browser) -> None:
-    client = ClientFactory()
+    client = ClientFactory.create()
     chosen = {"action": "suspend_clients", "_selected_action": [str(client.pk)]}
     browser.post("/admin/accounts/client/", chosen)
     client.refresh_from_db()
@@ -76,7 +76,7 @@ def test_the_list_action_suspends(browser: Browser) -> None:
 
 
 def test_a_key_made_in_the_console_is_shown_once_and_works(browser: Browser) -> None:
-    client = ClientFactory()
+    client = ClientFactory.create()
     form = {"client": client.pk, "name": "k", "scopes": ["read", "write"], "rate_limit_rpm": 5}
     answer = browser.post("/admin/accounts/apikey/add/", form, follow=True)
     found = re.search(keys.FORM, answer.content.decode())
@@ -90,7 +90,7 @@ def test_a_key_made_in_the_console_is_shown_once_and_works(browser: Browser) -> 
 
 
 def test_keys_are_revoked_not_deleted(browser: Browser) -> None:
-    key = ApiKeyFactory()
+    key = ApiKeyFactory.create()
     chosen = {"action": "revoke_keys", "_selected_action": [str(key.pk)]}
     browser.post("/admin/accounts/apikey/", chosen)
     assert not ApiKey.objects.get(pk=key.pk).is_live
@@ -108,7 +108,7 @@ def test_the_audit_log_is_read_only(browser: Browser) -> None:
 
 def test_a_staff_user_without_rights_sees_no_clients() -> None:
     browser = Browser()
-    browser.force_login(UserFactory(is_staff=True))
+    browser.force_login(UserFactory.create(is_staff=True))
     assert browser.get("/admin/accounts/client/").status_code == 403
 
 

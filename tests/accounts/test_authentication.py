@@ -42,7 +42,7 @@ def test_without_a_live_key_the_answer_is_401(headers: dict[str, str]) -> None:
 
 
 def test_a_suspended_client_is_told_so() -> None:
-    key = key_for(ClientFactory(suspended=True), ["read"])
+    key = key_for(ClientFactory.create(suspended=True), ["read"])
     answer = APIClient().get(ME, headers={"x-api-key": key})
     assert answer.status_code == 403
     assert "suspended" in answer.json()["detail"]

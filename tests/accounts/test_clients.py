@@ -43,7 +43,7 @@ def test_an_email_address_belongs_to_one_client() -> None:
 )
 def test_bad_values_are_refused_by_name(changes: dict[str, object], attr: str) -> None:
     with pytest.raises(Invalid) as refused:
-        clients.update(ClientFactory(), changes, actor=SYSTEM)
+        clients.update(ClientFactory.create(), changes, actor=SYSTEM)
     assert refused.value.attr == attr
 
 

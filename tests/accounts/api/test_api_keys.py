@@ -50,21 +50,21 @@ def test_bad_input_is_named(api: Any, body: dict[str, Any], attr: str) -> None:
 
 
 def test_a_list_shows_only_the_clients_own_keys(api: Any, client_row: Client) -> None:
-    ApiKeyFactory()
-    own = ApiKeyFactory(client=client_row)
+    ApiKeyFactory.create()
+    own = ApiKeyFactory.create(client=client_row)
     names = [item["name"] for item in api.get(KEYS).json()["items"]]
     assert names == [own.name, "test"]
 
 
 def test_revoked_keys_can_be_filtered(api: Any, client_row: Client) -> None:
-    gone = ApiKeyFactory(client=client_row, revoked=True)
+    gone = ApiKeyFactory.create(client=client_row, revoked=True)
     found = api.get(KEYS, {"revoked": "true"}).json()["items"]
     assert [item["id"] for item in found] == [str(gone.pk)]
     assert len(api.get(KEYS, {"revoked": "false"}).json()["items"]) == 1
 
 
 def test_a_key_can_be_changed(api: Any, client_row: Client) -> None:
-    key = ApiKeyFactory(client=client_row)
+    key = ApiKeyFactory.create(client=client_row)
     answer = api.patch(f"{KEYS}/{key.pk}", {"scopes": ["write", "read"]})
     assert answer.status_code == 200
     assert answer.json()["scopes"] == ["read", "write"]
@@ -74,7 +74,7 @@ def test_a_key_can_be_changed(api: Any, client_row: Client) -> None:
 
 def test_a_deleted_key_stops_working_at_once(api: Any, client_row: Client) -> None:
     plaintext = keys.new_plaintext()
-    key = ApiKeyFactory(client=client_row, plaintext=plaintext)
+    key = ApiKeyFactory.create(client=client_row, plaintext=plaintext)
     assert api.delete(f"{KEYS}/{key.pk}").status_code == 204
     assert APIClient().get("/api/v1/me", headers={"x-api-key": plaintext}).status_code == 401
     assert api.post(f"{KEYS}/{key.pk}/rotate").json()["code"] == "INVALID_STATE"
@@ -82,7 +82,7 @@ def test_a_deleted_key_stops_working_at_once(api: Any, client_row: Client) -> No
 
 def test_a_rotated_key_has_a_new_text(api: Any, client_row: Client) -> None:
     old = keys.new_plaintext()
-    key = ApiKeyFactory(client=client_row, plaintext=old)
+    key = ApiKeyFactory.create(client=client_row, plaintext=old)
     answer = api.post(f"{KEYS}/{key.pk}/rotate")
     assert answer.status_code == 200
     assert keys.find(answer.json()["key"]) == key
@@ -91,7 +91,7 @@ def test_a_rotated_key_has_a_new_text(api: Any, client_row: Client) -> None:
 
 @pytest.mark.parametrize("verb", ["get", "patch", "delete", "rotate"])
 def test_another_clients_key_is_not_there(api: Any, verb: str) -> None:
-    key = ApiKeyFactory()
+    key = ApiKeyFactory.create()
     other = f"{KEYS}/{key.pk}"
     answers = []
     for path in (other, f"{KEYS}/{uuid7()}", f"{KEYS}/nonsense"):
@@ -111,7 +111,7 @@ def test_keys_need_the_admin_scope(client_row: Client, scope: str) -> None:
 
 
 def test_a_client_cannot_name_another_client(api: Any) -> None:
-    other = ClientFactory()
+    other = ClientFactory.create()
     answer = api.post(f"{KEYS}?client={other.pk}", NEW)
     unknown = api.post(f"{KEYS}?client={uuid7()}", NEW)
     assert answer.status_code == unknown.status_code == 400

@@ -39,14 +39,14 @@ def test_bad_input_is_named(operator: Any, body: Any, attr: str | None) -> None:
 
 
 def test_a_second_client_with_the_same_address_is_a_conflict(operator: Any) -> None:
-    client = ClientFactory()
+    client = ClientFactory.create()
     answer = operator.post(CLIENTS, {"name": "b", "email": client.email})
     assert answer.status_code == 409
     assert answer.json()["code"] == "CONFLICT"
 
 
 def test_clients_can_be_listed_searched_and_shown(operator: Any) -> None:
-    one, _ = ClientFactory(name="Alpha"), ClientFactory(name="Beta", suspended=True)
+    one, _ = ClientFactory.create(name="Alpha"), ClientFactory.create(name="Beta", suspended=True)
     found = operator.get(CLIENTS, {"q": "alph", "is_active": "true"}).json()["items"]
     assert [item["id"] for item in found] == [str(one.pk)]
     names = [c["name"] for c in operator.get(CLIENTS, {"order": "-name"}).json()["items"]]

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import OperationalError, connection
+from django.test import Client as Browser
+from django.utils import timezone
+
+from common import partitions
+from obsrv import health
+from tests.factories.static import static_root  # noqa: F401
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def beating() -> Iterator[Any]:
+    server = redis.Redis.from_url(settings.REDIS_URL)
+    names = [f"obsrv:heartbeat:{name}" for name in ("beat", "worker")]
+    for name in names:
+        server.set(name, time.time())
+    partitions.ensure_partitions(health.HISTORY, now=timezone.now())
+    # Runs beside this one share the server: what was not there is not left there.
+    yield server
+    server.delete(*names)
+    server.close()
+
+
+def reasons(browser: Browser) -> dict[str, str]:
+    answer = browser.get("/health/ready")
+    assert answer.status_code == 503
+    assert answer["Content-Type"] == "application/problem+json"
+    return {row["attr"]: row["detail"] for row in answer.json()["errors"]}
+
+
+def test_live_asks_nobody(client: Browser, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        assert client.get("/health").json() == {"status": "ok"}
+
+
+def test_ready_when_everything_is_there(client: Browser, beating: Any) -> None:
+    answer = client.get("/health/ready")
+    assert answer.status_code == 200
+    assert set(answer.json()["checks"]) == set(health.CHECKS)
+
+
+def test_a_worker_that_fell_silent_is_named(client: Browser, beating: Any) -> None:
+    beating.set("obsrv:heartbeat:worker", time.time() - 121)
+    beating.delete("obsrv:heartbeat:beat")
+    assert set(reasons(client)) == {"worker", "beat"}
+
+
+def test_a_missing_partition_is_named(client: Browser, beating: Any) -> None:
+    with patch.object(partitions, "has_month", return_value=False):
+        assert "no partition" in reasons(client)["partitions"]
+
+
+def test_a_database_that_is_away_is_named(client: Browser, beating: Any) -> None:
+    with patch.object(connection, "cursor", side_effect=OperationalError("gone")):
+        assert {"database", "migrations", "partitions"} == set(reasons(client))
+
+
+def test_a_redis_that_is_away_is_named(client: Browser, beating: Any, settings: Any) -> None:
+    settings.REDIS_URL = "unix:///nowhere/valkey.sock"
+    assert {"redis", "beat", "worker"} == set(reasons(client))
+
+
+def test_the_root_leads_to_the_console(client: Browser) -> None:
+    assert client.get("/")["Location"] == "/admin/"
