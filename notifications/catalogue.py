@@ -71,10 +71,6 @@ def _object(**required: Json) -> Json:
     return {"type": "object", "properties": required, "required": list(required)}
 
 
-def _data(**parts: Json) -> Json:
-    return _object(**parts)
-
-
 PRODUCT_SCHEMA = _object(
     id=UUID,
     website_id=UUID,
@@ -116,12 +112,17 @@ def _product_price(name: str, description: str, *, old: str, pct: str) -> EventT
         {
             "object": PRODUCT,
             "previous": {"price": old, "currency": "EUR"},
-            "change": {"kind": name.removeprefix("product."), "pct": pct},
+            "change": {
+                "kind": name.removeprefix("product."),
+                "old": old,
+                "new": PRODUCT["price"],
+                "pct": pct,
+            },
         },
-        _data(
+        _object(
             object=PRODUCT_SCHEMA,
             previous=_object(price=AMOUNT, currency=CURRENCY),
-            change=_object(kind=TEXT, pct=AMOUNT),
+            change=_object(kind=TEXT, old=TEXT, new=TEXT, pct=AMOUNT),
         ),
     )
 
@@ -133,19 +134,23 @@ def _product_stock(name: str, description: str) -> EventType:
         {
             "object": PRODUCT,
             "previous": {"stock_status": "out_of_stock"},
-            "change": {"kind": name.removeprefix("product.")},
+            "change": {
+                "kind": name.removeprefix("product."),
+                "old": "out_of_stock",
+                "new": PRODUCT["stock_status"],
+            },
         },
-        _data(
+        _object(
             object=PRODUCT_SCHEMA,
             previous=_object(stock_status=STOCK),
-            change=_object(kind=TEXT),
+            change=_object(kind=TEXT, old=TEXT, new=TEXT),
         ),
     )
 
 
 def _website(name: str, description: str, status: str) -> EventType:
     return EventType(
-        name, description, {"object": {**WEBSITE, "status": status}}, _data(object=WEBSITE_SCHEMA)
+        name, description, {"object": {**WEBSITE, "status": status}}, _object(object=WEBSITE_SCHEMA)
     )
 
 
@@ -176,7 +181,7 @@ TYPES: dict[str, EventType] = {
             "product.approved",
             "The product was approved and is watched from now on.",
             {"object": PRODUCT},
-            _data(object=PRODUCT_SCHEMA),
+            _object(object=PRODUCT_SCHEMA),
         ),
         _website(
             "website.discovered",
@@ -190,13 +195,13 @@ TYPES: dict[str, EventType] = {
             "webhook.test",
             "Sent when asked for, to one endpoint.",
             {"object": ENDPOINT},
-            _data(object=ENDPOINT_SCHEMA),
+            _object(object=ENDPOINT_SCHEMA),
         ),
         EventType(
             "webhook.disabled",
             "An endpoint was switched off because it kept failing or answered 410.",
             {"object": ENDPOINT, "change": {"reason": "The receiver answered 410 Gone."}},
-            _data(object=ENDPOINT_SCHEMA, change=_object(reason=TEXT)),
+            _object(object=ENDPOINT_SCHEMA, change=_object(reason=TEXT)),
         ),
     )
 }

@@ -326,6 +326,18 @@ def test_a_stuck_one_holds_back_the_next_for_its_first_four_tries(
     assert bool(claim()) is not held_back
 
 
+def test_what_waits_for_a_failed_one_follows_right_after_it(receiver: Receiver) -> None:
+    endpoint = EndpointFactory.create(url=receiver.url)
+    mine = tell(endpoint.client, 3, uuid.uuid4())
+    receiver.answer = always(500)
+    assert deliver_due() == 1
+    assert not has_due()
+    receiver.answer = fine
+    make_due()
+    assert deliver_due() == 3
+    assert names(receiver.got) == [f"evt_{pk.hex}" for pk in (mine[0], *mine)]
+
+
 def test_an_older_one_that_is_due_goes_before_a_younger_one() -> None:
     thing, endpoint = uuid.uuid4(), EndpointFactory.create()
     event, later = (EventFactory.create(client=endpoint.client, object_id=thing) for _ in range(2))
