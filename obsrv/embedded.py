@@ -27,6 +27,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, ClassVar
 
@@ -45,12 +46,7 @@ DURABLE = {
     "wal_compression": "on",
     "unix_socket_permissions": "0700",
 }
-THROW_AWAY = {
-    **DURABLE,
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-}
+THROW_AWAY = {**DURABLE, "fsync": "off", "full_page_writes": "off"}
 
 
 class EmbeddedError(RuntimeError):
@@ -199,13 +195,13 @@ class Server(ABC):
         process.returncode = 0
 
     def stop(self) -> None:
+        pid = self.running_pid()
         for how, patience in self.endings:
-            pid = self.running_pid()
-            if pid is None:
+            if pid is None or not self._is_ours(pid):
                 return
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, how)
-            _poll(lambda: self.running_pid() is None, patience)
+            _poll(partial(self._is_gone, pid), patience)
 
     def running_pid(self) -> int | None:
         pid = _read_pid(self.pid_file)
@@ -220,6 +216,9 @@ class Server(ABC):
             return alive and Path(process.cwd()) == self.data.resolve()
         except psutil.Error:
             return False
+
+    def _is_gone(self, pid: int) -> bool:
+        return not self._is_ours(pid)
 
     def _comes_back(self) -> bool:
         """Wait for one that is in crash recovery; without its socket it is lost to us."""
@@ -411,8 +410,8 @@ def readable_binaries(home: Path, account: Account | None) -> Path:
     version = hashlib.sha256(str(binaries.stat().st_mtime_ns).encode()).hexdigest()[:8]
     copy = home / f"pginstall-{version}"
     if not copy.exists():
-        with tempfile.TemporaryDirectory(dir=home) as partial:
-            tree = shutil.copytree(binaries.parent, Path(partial) / "x", symlinks=True)
+        with tempfile.TemporaryDirectory(dir=home) as unfinished:
+            tree = shutil.copytree(binaries.parent, Path(unfinished) / "x", symlinks=True)
             for path in (tree, *tree.rglob("*")):
                 os.chown(path, account.uid, account.gid, follow_symlinks=False)
             tree.rename(copy)
