@@ -17,6 +17,8 @@ from common.errors import Invalid
 OPERATOR_KEY = "Operator (made at the first start)"
 # What an operator works with day by day; users and keys stay with the admin group.
 DAILY_APPS = ("monitoring", "crawling", "notifications", "django_celery_beat")
+# Whoever installs Obsrv tries it by hand and by script: more than a client's default.
+FIRST_KEY_RPM = 600
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,10 @@ def _ensure_client(name: str, email: str) -> str:
         return ""
     client = clients.create(name=name, email=email, actor=audit.SYSTEM)
     _, plaintext = keys.issue(
-        client=client, name="First key", scopes=ApiKey.Scope.values, actor=audit.SYSTEM
+        client=client,
+        name="First key",
+        scopes=ApiKey.Scope.values,
+        actor=audit.SYSTEM,
+        rate_limit_rpm=FIRST_KEY_RPM,
     )
     return plaintext

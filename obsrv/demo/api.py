@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 TIMEOUT_SECONDS = 30
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.25
 
 
 class ApiError(Exception):

@@ -43,7 +43,7 @@ class Command(BaseCommand):
                 self._chapter("Approve", story.approve)
                 self._chapter("Change", story.change)
                 self._chapter("Notify", story.hear)
-                look = f"OBSRV_VAR_DIR={var} bin/up"
+                look = f"OBSRV_VAR_DIR={var.relative_to(settings.BASE_DIR)} bin/up"
                 password = stack.password
         self._say("Done", f"look around: {look}")
         self._line(f"then http://localhost:8000/admin/ as operator, password {password}")
