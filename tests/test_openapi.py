@@ -144,6 +144,7 @@ def test_the_pages_ask_no_other_host(client: Browser, page: str) -> None:
     assert hosts <= {"testserver"}
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("page", ["/api/docs", "/api/redoc"])
 def test_the_pages_need_no_inline_script(client: Browser, page: str) -> None:
     text = client.get(page).content.decode()
