@@ -119,6 +119,10 @@ class DeliveryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientVi
         names = {"status": "status", "endpoint": "endpoint_id", "event_type": "event__type"}
         return rows.filter(**{names[name]: value for name, value in self.query.items()})
 
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Show a delivery with what was sent and answered in each attempt."""
+        return super().retrieve(request, *args, **kwargs)
+
     @extend_schema(request=None, responses={202: forms.DeliverySerializer})
     @action(methods=["post"], detail=True)
     def redeliver(self, request: Request, pk: uuid.UUID) -> Response:
