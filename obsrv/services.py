@@ -15,6 +15,7 @@ OFFLINE = {
     "bench",
     "compilemessages",
     "demo",
+    "demo_shop",
     "doctor",
     "help",
     "makemessages",

@@ -17,6 +17,8 @@ from obsrv.demo import pages
 from obsrv.demo.catalogue import CATEGORIES, Article, Catalogue, demo_articles
 from obsrv.demo.loopback import HOST, LoopbackServer
 
+DEMO_SHOP_PORT = 8099
+DEMO_SHOP_URL = f"http://{HOST}:{DEMO_SHOP_PORT}"
 # Handlers still busy when the shop closes are cut off after this long.
 SHUTDOWN_SECONDS = 0.2
 
@@ -67,6 +69,7 @@ class DemoShop(LoopbackServer):
             web.get("/", self._home),
             web.get("/category/{slug}", self._category),
             web.get("/products/{slug}", self._product),
+            web.post("/products/{slug}", self._change),
             web.get("/images/{slug}.svg", self._image),
             web.get("/style.css", self._style),
             web.get("/robots.txt", self._robots),
@@ -116,6 +119,18 @@ class DemoShop(LoopbackServer):
         ]
         base = f"http://{request.host}"
         return html(pages.product_page(article, base=base, related=related[:4]))
+
+    async def _change(self, request: web.Request) -> web.StreamResponse:
+        """The shopkeeper's door: ``price=29.90`` and ``stock=0`` or ``stock=1``."""
+        article, wanted = self._article(request), request.query
+        try:
+            if "price" in wanted:
+                self.set_price(article.slug, Decimal(wanted["price"]))
+            if "stock" in wanted:
+                self.set_stock(article.slug, wanted["stock"] not in ("0", "false", ""))
+        except ArithmeticError:
+            return web.Response(status=400, text="price must be a number such as 29.90\n")
+        return web.Response(text=f"{article.slug} changed\n")
 
     async def _image(self, request: web.Request) -> web.StreamResponse:
         return web.Response(text=pages.image(self._article(request)), content_type="image/svg+xml")

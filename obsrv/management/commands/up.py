@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -19,6 +20,8 @@ from accounts.models import User
 from common.errors import Refused
 from common.partitions import ensure_partitions
 from obsrv import first_start, services, supervisor
+from obsrv.demo.shop import DEMO_SHOP_URL
+from obsrv.demo.stack import LOOPBACK
 from obsrv.embedded import EmbeddedError
 from obsrv.management.commands.bootstrap import add_names, told_once
 from obsrv.schedules import ensure_schedules
@@ -33,6 +36,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_names(parser)
+        parser.add_argument(
+            "--with-demo-shop",
+            action="store_true",
+            help=f"also serve a shop to try on, {DEMO_SHOP_URL}, and allow crawling this machine",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -58,7 +66,7 @@ class Command(BaseCommand):
         try:
             self._prepare(options)
             self._say("Starting web, workers and beat …")
-            crew = Supervisor(programs(), var=settings.VAR_DIR, say=self._say)
+            crew = Supervisor(crew_of(options), var=settings.VAR_DIR, say=self._say)
             crew.run(address=(settings.HOST, settings.PORT), ready=lambda: self._greet(started_at))
         finally:
             self._say("Stopping …")
@@ -93,6 +101,14 @@ class Command(BaseCommand):
 
     def _say(self, line: str) -> None:
         self.console.print(Text(line))
+
+
+def crew_of(options: dict[str, Any]) -> list[Program]:
+    if not options["with_demo_shop"]:
+        return programs()
+    shop = Program("demo-shop", [sys.executable, "manage.py", "demo_shop"], {})
+    open_doors = [replace(p, environment=p.environment | LOOPBACK) for p in programs()]
+    return [*open_doors, shop]
 
 
 def programs() -> list[Program]:
