@@ -44,3 +44,9 @@ class Conflict(Refused):
 
 class Invalid(Refused):
     code = "VALIDATION_ERROR"
+
+
+class Stale(Refused):
+    """Somebody else changed it since it was read."""
+
+    code = "PRECONDITION_FAILED"

@@ -168,6 +168,11 @@ class CrawlJob(Record):
     def __str__(self) -> str:
         return f"{self.kind} {self.created_at:%Y-%m-%d %H:%M}"
 
+    @property
+    def progress(self) -> int:
+        """Percent; a job without pages is done."""
+        return 100 * self.processed // self.total if self.total else 100
+
 
 class CrawlTask(Record):
     """One URL in a job."""

@@ -115,7 +115,9 @@ def _activate(website: Website) -> None:
 def _recount(website: Website) -> None:
     count = website.products.filter(approval=Approval.APPROVED).count()
     website.approved_product_count = count
-    Website.objects.filter(pk=website.pk).update(approved_product_count=count)
+    Website.objects.filter(pk=website.pk).update(
+        approved_product_count=count, updated_at=timezone.now()
+    )
 
 
 def _approved_event(website: Website, product: Product, run: uuid.UUID) -> EventDraft:

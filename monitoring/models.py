@@ -187,6 +187,14 @@ class Product(Record):
         return self.name or self.original_url
 
 
+class Candidate(Product):
+    """The same rows as the console's review queue shows them."""
+
+    class Meta:
+        proxy = True
+        verbose_name_plural = "review queue"
+
+
 class ProductHistory(models.Model):
     """One check of one product; monthly partitions on ``crawl_timestamp``, made by SQL.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -45,21 +45,30 @@ def register_website(client: Client, wanted: Registration, *, actor: Actor) -> W
     host = host_of(base_url)
     seeds = [_seed(url, host, index) for index, url in enumerate(wanted.seed_urls or [base_url])]
     _refuse_blocked(host)
-    if wanted.webhook_endpoint_url:
-        endpoints.check_url(wanted.webhook_endpoint_url, attr="webhook_endpoint_url")
+    webhook_url = checked_webhook(wanted.webhook_endpoint_url)
     with transaction.atomic():
         _respect_quota(client)
         website = _create(client, wanted, base_url, seeds)
         schedule = schedules.create_schedule(website)
         Website.objects.filter(pk=website.pk).update(periodic_task=schedule)
         website.periodic_task = schedule
-        if wanted.webhook_endpoint_url:
-            endpoints.set_website_endpoint(
-                client, website.pk, wanted.webhook_endpoint_url, actor=actor
-            )
+        if webhook_url:
+            connect_webhook(website, webhook_url, actor=actor)
         audit.record(actor, "register", website, client_id=client.pk, after=facts(website))
         runs.start_discovery(website, triggered_by="api")
     return website
+
+
+def checked_webhook(url: str | None) -> str | None:
+    """May ask the DNS: call it before rows are locked."""
+    return _naming("webhook_endpoint_url", endpoints.checked_url, url) if url else None
+
+
+def connect_webhook(website: Website, url: str | None, *, actor: Actor) -> None:
+    """The website's own endpoint, on while ``webhook_enabled``; without a URL it goes."""
+    endpoint = endpoints.set_website_endpoint(website.client, website.pk, url, actor=actor)
+    if endpoint is not None and endpoint.is_active != website.webhook_enabled:
+        endpoints.update_endpoint(endpoint, actor=actor, is_active=website.webhook_enabled)
 
 
 def facts(website: Website) -> dict[str, Any]:
@@ -70,8 +79,14 @@ def facts(website: Website) -> dict[str, Any]:
         "status": website.status,
         "crawl_frequency_minutes": website.crawl_frequency_minutes,
         "price_change_threshold_pct": str(website.price_change_threshold_pct),
+        "price_change_threshold_abs": _text(website.price_change_threshold_abs),
         "retention_days": website.retention_days,
+        "webhook_enabled": website.webhook_enabled,
     }
+
+
+def _text(amount: Decimal | None) -> str | None:
+    return None if amount is None else str(amount)
 
 
 def _create(client: Client, wanted: Registration, base_url: str, seeds: list[str]) -> Website:
@@ -98,8 +113,12 @@ def _create(client: Client, wanted: Registration, base_url: str, seeds: list[str
 
 
 def _checked(url: str, attr: str) -> str:
+    return _naming(attr, check_target, url)
+
+
+def _naming(attr: str, check: Callable[[str], str], url: str) -> str:
     try:
-        return check_target(url)
+        return check(url)
     except Refused as refused:
         raise type(refused)(refused.detail, attr=attr) from refused
 

@@ -51,10 +51,10 @@ def start_monitoring(
 
 
 def run_scheduled(website_id: uuid.UUID) -> CrawlJob | None:
-    """What beat asks for; a website that is gone or not active is left alone."""
-    website = (
-        Website.objects.select_related("periodic_task__interval").filter(pk=website_id).first()
-    )
+    """What beat asks for; a website that is gone or not active, or whose client is
+    suspended, is left alone."""
+    rows = Website.objects.select_related("periodic_task__interval")
+    website = rows.filter(pk=website_id, client__is_active=True).first()
     if website is None or website.status != Website.Status.ACTIVE:
         return None
     slot = schedules.slot_of(website, timezone.now())

@@ -5,13 +5,26 @@ from __future__ import annotations
 import datetime as dt
 import json
 import zlib
+import zoneinfo
+from typing import Any
 
+from cron_descriptor import Options, get_description
+from cron_descriptor.Exception import FormatException, MissingFieldException, WrongArgumentException
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.utils import timezone
-from django_celery_beat.models import CrontabSchedule, PeriodicTask
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
+from accounts import audit
+from accounts.audit import Actor
+from common.errors import Invalid
 from monitoring.models import Website
 
 TASK = "monitoring.tasks.crawl_website"
+CRON_FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+SHORTEST_SECONDS = 10
+LONGEST_SECONDS = 31 * 24 * 3600
+UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def create_schedule(website: Website) -> PeriodicTask:
@@ -31,13 +44,73 @@ def create_schedule(website: Website) -> PeriodicTask:
 
 def change_frequency(website: Website) -> None:
     """Follow ``crawl_frequency_minutes``; an operator's own schedule is replaced."""
-    task = website.periodic_task
-    if task is None:
-        return
     spread = zlib.crc32(website.pk.bytes)
-    task.crontab = _crontab(website.crawl_frequency_minutes, spread, website.client.timezone)
-    task.interval = task.solar = task.clocked = None
-    task.save()
+    _put(
+        website,
+        crontab=_crontab(website.crawl_frequency_minutes, spread, website.client.timezone),
+    )
+
+
+@transaction.atomic
+def reset_schedule(website: Website, *, actor: Actor) -> None:
+    """Back to what ``crawl_frequency_minutes`` says."""
+    before = describe(website)
+    change_frequency(website)
+    _record(website, actor, before)
+
+
+def set_schedule(
+    website: Website,
+    *,
+    actor: Actor,
+    cron: str | None = None,
+    every_minutes: int | None = None,
+    every_seconds: int | None = None,
+    zone: str | None = None,
+) -> None:
+    """Crawl by a cron line or at an interval; beat follows without a restart."""
+    given = [value for value in (cron, every_minutes, every_seconds) if value is not None]
+    if len(given) != 1:
+        raise Invalid("Give exactly one of cron, every_minutes and every_seconds.", attr="cron")
+    before = describe(website)
+    with transaction.atomic():
+        if cron is not None:
+            _put(website, crontab=_find(_checked_cron(cron, zone or website.client.timezone)))
+        else:
+            _put(website, interval=_find(_checked_interval(every_minutes, every_seconds)))
+        _record(website, actor, before)
+
+
+def describe(website: Website) -> str:
+    """The schedule in words."""
+    task = website.periodic_task
+    return "No schedule" if task is None else words_of(task)
+
+
+def words_of(task: PeriodicTask) -> str:
+    if task.interval is not None:
+        return _interval_in_words(task.interval)
+    return _cron_in_words(task.crontab) if task.crontab is not None else str(task.scheduler)
+
+
+def cron_of(website: Website) -> str | None:
+    task = website.periodic_task
+    if task is None or task.crontab is None:
+        return None
+    return " ".join(getattr(task.crontab, name) for name in CRON_FIELDS)
+
+
+def every_seconds_of(website: Website) -> int | None:
+    task = website.periodic_task
+    if task is None or task.interval is None:
+        return None
+    return int(task.interval.schedule.run_every.total_seconds())
+
+
+def zone_of(website: Website) -> str:
+    task = website.periodic_task
+    zone = task.crontab.timezone if task is not None and task.crontab is not None else "UTC"
+    return str(zone)
 
 
 def switch(website: Website, *, on: bool) -> None:
@@ -64,22 +137,114 @@ def slot_of(website: Website, now: dt.datetime) -> dt.datetime:
 def next_run_at(website: Website) -> dt.datetime | None:
     """When beat will run it next; None while it is off."""
     task = website.periodic_task
-    if task is None or not task.enabled:
+    return None if task is None else next_run_of(task)
+
+
+def next_run_of(task: PeriodicTask) -> dt.datetime | None:
+    if not task.enabled or task.scheduler is None:
         return None
     last = task.last_run_at or task.date_changed or timezone.now()
     remaining: dt.timedelta = task.schedule.remaining_estimate(last)
-    return timezone.now() + remaining
+    # Two readings of the clock lie between asking and adding: whole seconds hide them.
+    moment = timezone.now() + remaining + dt.timedelta(milliseconds=500)
+    return moment.replace(microsecond=0)
 
 
 def _crontab(minutes: int, spread: int, zone: str) -> CrontabSchedule:
     every = max(1, minutes // 60)
     hours = range(spread // 60 % every, 24, every)
-    schedule, _ = CrontabSchedule.objects.get_or_create(
+    wanted = CrontabSchedule(
         minute=str(spread % 60),
         hour=",".join(str(hour) for hour in hours),
-        day_of_week="*",
-        day_of_month="*",
-        month_of_year="*",
         timezone=zone,
     )
-    return schedule
+    return _find(wanted)
+
+
+def _checked_cron(cron: str, zone: str) -> CrontabSchedule:
+    parts = cron.split()
+    if len(parts) != len(CRON_FIELDS):
+        raise Invalid(
+            "Give five fields: minute, hour, day of month, month, day of week.", attr="cron"
+        )
+    if zone not in zoneinfo.available_timezones():
+        raise Invalid("Must be an IANA time zone such as Europe/Berlin.", attr="timezone")
+    wanted = CrontabSchedule(**dict(zip(CRON_FIELDS, parts, strict=True)), timezone=zone)
+    try:
+        wanted.clean_fields()
+        # A day that never comes, such as 31 February, is only found by looking for it.
+        wanted.schedule.remaining_estimate(timezone.now())
+    except ValidationError as error:
+        name, texts = next(iter(error.message_dict.items()))
+        attr = "timezone" if name == "timezone" else "cron"
+        raise Invalid(f"{name.replace('_', ' ').capitalize()}: {texts[0]}", attr=attr) from error
+    except (ValueError, RuntimeError) as error:
+        raise Invalid(f"This never comes round: {error}", attr="cron") from error
+    return wanted
+
+
+def _checked_interval(minutes: int | None, seconds: int | None) -> IntervalSchedule:
+    length = seconds if seconds is not None else 60 * (minutes or 0)
+    if not SHORTEST_SECONDS <= length <= LONGEST_SECONDS:
+        attr = "every_seconds" if seconds is not None else "every_minutes"
+        raise Invalid(f"Must be from {SHORTEST_SECONDS} seconds to 31 days.", attr=attr)
+    if length % 60:
+        return IntervalSchedule(every=length, period=IntervalSchedule.SECONDS)
+    return IntervalSchedule(every=length // 60, period=IntervalSchedule.MINUTES)
+
+
+def _find(wanted: Any) -> Any:
+    """The row that says the same, or this one. Beat's tables allow twins."""
+    fields = wanted._meta.concrete_fields
+    values = {f.name: getattr(wanted, f.name) for f in fields if not f.primary_key}
+    found = type(wanted).objects.filter(**values).first()
+    if found is None:
+        wanted.save()
+    return found or wanted
+
+
+def _put(website: Website, **schedule: Any) -> None:
+    """Give the website's entry this schedule; one that an operator deleted is made anew."""
+    task = website.periodic_task
+    if task is None:
+        task = create_schedule(website)
+        task.enabled = website.status == Website.Status.ACTIVE
+        website.periodic_task = task
+        Website.objects.filter(pk=website.pk).update(periodic_task=task)
+    task.crontab = task.interval = task.solar = task.clocked = None
+    for name, row in schedule.items():
+        setattr(task, name, row)
+    task.save()
+
+
+def _record(website: Website, actor: Actor, before: str) -> None:
+    # The website's ETag must not outlive a change that it shows.
+    website.save(update_fields=["updated_at"])
+    audit.record(
+        actor,
+        "schedule",
+        website,
+        client_id=website.client_id,
+        before={"schedule": before},
+        after={"schedule": describe(website)},
+    )
+
+
+def _interval_in_words(interval: IntervalSchedule) -> str:
+    seconds = int(interval.schedule.run_every.total_seconds())
+    for size, unit in UNITS:
+        if seconds >= size and seconds % size == 0:
+            count = seconds // size
+            return f"Every {unit}" if count == 1 else f"Every {count} {unit}s"
+    return f"Every {interval.every} {interval.period}"
+
+
+def _cron_in_words(crontab: CrontabSchedule) -> str:
+    options = Options()
+    options.use_24hour_time_format = True
+    line = " ".join(getattr(crontab, name) for name in CRON_FIELDS)
+    try:
+        words = get_description(line, options)
+    except (FormatException, MissingFieldException, WrongArgumentException):
+        words = line
+    return f"{words} ({crontab.timezone})"

@@ -1,0 +1,197 @@
+"""A registered website: changed, paused, resumed, crawled on demand and deleted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from typing import Any, NotRequired, TypedDict, Unpack
+
+from django.db import connection, transaction
+
+from accounts import audit
+from accounts.audit import Actor
+from common.errors import Conflict, InvalidState, Stale
+from common.ids import uuid7
+from crawling import jobs
+from crawling.models import CrawlJob
+from monitoring import runs, schedules
+from monitoring.models import Website
+from monitoring.registration import checked_webhook, connect_webhook, facts
+from notifications import endpoints
+from notifications.events import publish
+
+Status = Website.Status
+HISTORY_BATCH = 10_000
+COLUMNS = (
+    "name",
+    "crawl_frequency_minutes",
+    "price_change_threshold_pct",
+    "price_change_threshold_abs",
+    "retention_days",
+    "webhook_enabled",
+)
+
+
+class Changes(TypedDict):
+    """What of a website can be changed."""
+
+    name: NotRequired[str]
+    crawl_frequency_minutes: NotRequired[int]
+    price_change_threshold_pct: NotRequired[Decimal]
+    price_change_threshold_abs: NotRequired[Decimal | None]
+    retention_days: NotRequired[int]
+    webhook_endpoint_url: NotRequired[str | None]
+    webhook_enabled: NotRequired[bool]
+
+
+def update_website(
+    website: Website,
+    *,
+    actor: Actor,
+    seen_at: dt.datetime | None = None,
+    **changes: Unpack[Changes],
+) -> Website:
+    """Change what is named; ``seen_at`` refuses if it was changed since."""
+    if "webhook_endpoint_url" in changes:
+        changes["webhook_endpoint_url"] = checked_webhook(changes["webhook_endpoint_url"])
+    with transaction.atomic():
+        locked = _lock(website)
+        if seen_at is not None and locked.updated_at != seen_at:
+            raise Stale("The website was changed meanwhile: read it again, then change it.")
+        before = facts(locked)
+        for name in COLUMNS:
+            if name in changes:
+                setattr(locked, name, changes[name])  # type: ignore[literal-required]
+        locked.save()
+        if locked.crawl_frequency_minutes != before["crawl_frequency_minutes"]:
+            schedules.change_frequency(locked)
+        _update_webhook(locked, changes, actor)
+        _record_update(locked, before, actor)
+    return locked
+
+
+def _update_webhook(website: Website, changes: Changes, actor: Actor) -> None:
+    if "webhook_endpoint_url" in changes:
+        connect_webhook(website, changes["webhook_endpoint_url"], actor=actor)
+    elif "webhook_enabled" in changes:
+        url = endpoints.website_endpoint_urls([website.pk]).get(website.pk)
+        connect_webhook(website, url, actor=actor)
+
+
+def _record_update(website: Website, before: dict[str, Any], actor: Actor) -> None:
+    after = facts(website)
+    changed = [name for name in after if after[name] != before[name]]
+    if changed:
+        audit.record(
+            actor,
+            "update",
+            website,
+            client_id=website.client_id,
+            before={name: before[name] for name in changed},
+            after={name: after[name] for name in changed},
+        )
+
+
+def pause(website: Website, *, actor: Actor) -> Website:
+    """No scheduled runs until it is resumed."""
+    return _move(website, (Status.ACTIVE,), Status.PAUSED, actor=actor)
+
+
+def resume(website: Website, *, actor: Actor) -> Website:
+    """Watch again, also after failures; they are forgiven."""
+    return _move(website, (Status.PAUSED, Status.FAILED), Status.ACTIVE, actor=actor)
+
+
+@transaction.atomic
+def _move(website: Website, allowed: tuple[str, ...], to: str, *, actor: Actor) -> Website:
+    locked = _lock(website)
+    verb = "pause" if to == Status.PAUSED else "resume"
+    _require(locked, allowed, f"{verb}d")
+    before = {"status": locked.status}
+    locked.status, locked.consecutive_failures = to, 0
+    locked.save(update_fields=["status", "consecutive_failures", "updated_at"])
+    schedules.switch(locked, on=to == Status.ACTIVE)
+    audit.record(
+        actor, verb, locked, client_id=locked.client_id, before=before, after={"status": to}
+    )
+    kind = "website.activated" if to == Status.ACTIVE else "website.paused"
+    publish([runs.website_event(locked, kind, cause=uuid7())])
+    return locked
+
+
+@transaction.atomic
+def crawl_now(website: Website, *, actor: Actor) -> CrawlJob:
+    """Look at every watched product once, beside the schedule."""
+    locked = _lock(website)
+    _require(locked, (Status.ACTIVE,), "crawled")
+    _refuse_second(locked, CrawlJob.Kind.MONITOR)
+    job = runs.start_monitoring(locked, triggered_by=CrawlJob.Trigger.MANUAL)
+    assert job is not None
+    _record_run(locked, job, actor, "crawl")
+    return job
+
+
+@transaction.atomic
+def discover_now(website: Website, *, actor: Actor) -> CrawlJob:
+    """Look for products again; known ones stay as they are."""
+    locked = _lock(website)
+    _require(locked, (Status.PENDING_APPROVAL, Status.ACTIVE, Status.FAILED), "discovered")
+    _refuse_second(locked, CrawlJob.Kind.DISCOVERY)
+    job = runs.start_discovery(locked, triggered_by=CrawlJob.Trigger.MANUAL)
+    _record_run(locked, job, actor, "discover")
+    return job
+
+
+def delete_website(website: Website, *, actor: Actor) -> None:
+    """With its products, schedule, endpoint and history; what is on its way is dropped."""
+    with transaction.atomic():
+        # Jobs are locked before websites, as everywhere.
+        for job in CrawlJob.objects.live().filter(website_id=website.pk).order_by("id"):
+            jobs.cancel(job, actor=actor)
+        locked = _lock(website)
+        endpoints.set_website_endpoint(locked.client, locked.pk, None, actor=actor)
+        audit.record(actor, "delete", locked, client_id=locked.client_id, before=facts(locked))
+        if locked.periodic_task is not None:
+            locked.periodic_task.delete()
+        locked.delete()
+    _delete_history(website.pk)
+
+
+def _delete_history(website_id: uuid.UUID) -> None:
+    """Outside the transaction, in batches: there may be millions of rows."""
+    deleted = HISTORY_BATCH
+    while deleted == HISTORY_BATCH:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM monitoring_producthistory WHERE (id, crawl_timestamp) IN ("
+                " SELECT id, crawl_timestamp FROM monitoring_producthistory"
+                " WHERE website_id = %s LIMIT %s)",
+                [website_id, HISTORY_BATCH],
+            )
+            deleted = cursor.rowcount
+
+
+def _lock(website: Website) -> Website:
+    rows = Website.objects.select_for_update(of=("self",), no_key=True)
+    return rows.select_related("client", "periodic_task__crontab", "periodic_task__interval").get(
+        pk=website.pk
+    )
+
+
+def _require(website: Website, allowed: tuple[str, ...], done: str) -> None:
+    if website.status not in allowed:
+        names = " or ".join(str(status) for status in allowed)
+        raise InvalidState(
+            f"A website that is {website.status} cannot be {done}; it must be {names}."
+        )
+
+
+def _refuse_second(website: Website, kind: str) -> None:
+    live = CrawlJob.objects.live().filter(website_id=website.pk, kind=kind).first()
+    if live is not None:
+        raise Conflict(f"Job {live.pk} is doing this already: wait for it or cancel it.")
+
+
+def _record_run(website: Website, job: CrawlJob, actor: Actor, verb: str) -> None:
+    audit.record(actor, verb, website, client_id=website.client_id, after={"job_id": str(job.pk)})
