@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from django.utils import timezone
+from rest_framework import serializers
+
+from common.drf.serializers import StrictSerializer
+from crawling.domains import FASTEST_RPS, LONGEST_DELAY_SECONDS
+from crawling.models import CrawlJob, CrawlTask, Domain
+
+
+class JobSerializer(serializers.ModelSerializer[CrawlJob]):
+    client_id = serializers.UUIDField(read_only=True, allow_null=True)
+    progress = serializers.SerializerMethodField(help_text="Pages done, in percent.")
+    duration_seconds = serializers.SerializerMethodField(
+        help_text="From its start to its end, or until now; null before it starts."
+    )
+
+    class Meta:
+        model = CrawlJob
+        fields = [
+            "id",
+            "client_id",
+            "website_id",
+            "kind",
+            "triggered_by",
+            "status",
+            "priority",
+            "progress",
+            "total",
+            "processed",
+            "changes",
+            "errors",
+            "retries",
+            "error_summary",
+            "request_id",
+            "created_at",
+            "started_at",
+            "completed_at",
+            "duration_seconds",
+        ]
+        read_only_fields = fields
+
+    def get_progress(self, job: CrawlJob) -> int:
+        return job.progress
+
+    def get_duration_seconds(self, job: CrawlJob) -> float | None:
+        if job.started_at is None:
+            return None
+        return round(((job.completed_at or timezone.now()) - job.started_at).total_seconds(), 3)
+
+
+class TaskSerializer(serializers.ModelSerializer[CrawlTask]):
+    job_id = serializers.UUIDField(read_only=True)
+    domain = serializers.CharField(source="domain.host", read_only=True)
+
+    class Meta:
+        model = CrawlTask
+        fields = [
+            "id",
+            "job_id",
+            "website_id",
+            "object_id",
+            "domain",
+            "purpose",
+            "url",
+            "final_url",
+            "status",
+            "priority",
+            "depth",
+            "scheduled_at",
+            "retry_count",
+            "max_retries",
+            "error_category",
+            "error_message",
+            "http_status",
+            "response_time_ms",
+            "bytes",
+            "created_at",
+            "completed_at",
+        ]
+        read_only_fields = fields
+
+
+class DomainSerializer(serializers.ModelSerializer[Domain]):
+    class Meta:
+        model = Domain
+        fields = [
+            "host",
+            "base_url",
+            "crawl_delay_seconds",
+            "rate_limit_rps",
+            "max_concurrent_requests",
+            "respect_robots",
+            "user_agent",
+            "is_active",
+            "is_blocked",
+            "blocked_reason",
+            "robots_status",
+            "robots_crawl_delay",
+            "robots_fetched_at",
+            "breaker_state",
+            "next_allowed_at",
+            "success_count",
+            "failure_count",
+            "response_ms_ewma",
+            "created_at",
+            "updated_at",
+        ]
+        read_only_fields = fields
+
+
+class DomainChangeSerializer(StrictSerializer):
+    crawl_delay_seconds = serializers.FloatField(
+        min_value=0, max_value=LONGEST_DELAY_SECONDS, help_text="The gap between two requests."
+    )
+    rate_limit_rps = serializers.FloatField(min_value=0.001, max_value=FASTEST_RPS, allow_null=True)
+    max_concurrent_requests = serializers.IntegerField(min_value=1, max_value=64)
+    respect_robots = serializers.BooleanField()
+    user_agent = serializers.RegexField(
+        r"^[ -~]*$", max_length=255, allow_blank=True, help_text="Empty: that of the installation."
+    )
+    is_active = serializers.BooleanField(help_text="False: its pages wait.")

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import uuid
+from functools import cached_property
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.authentication import actor_of
+from common.drf.conditional import IF_MATCH, etag_of, require_match
+from common.drf.views import ClientViewSet, OperatorViewSet
+from crawling import domains, jobs
+from crawling.api import filters
+from crawling.api import serializers as shapes
+from crawling.models import CrawlJob, CrawlTask, Domain
+
+
+def accepted(job: CrawlJob) -> Response:
+    """202: the job, and where to ask for its progress."""
+    headers = {"Location": f"/api/v1/jobs/{job.pk}"}
+    return Response(shapes.JobSerializer(job).data, status=202, headers=headers)
+
+
+class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet):
+    tag = "Jobs"
+    queryset = CrawlJob.objects.all()
+    serializer_class = shapes.JobSerializer
+    filterset_class = filters.JobFilter
+    ordering_fields = ("created_at",)
+    lookup_value_converter = "uuid"
+
+    @extend_schema(request=None, responses=shapes.JobSerializer)
+    @action(methods=["post"], detail=True)
+    def cancel(self, request: Request, pk: uuid.UUID) -> Response:
+        """Cancel a job; pages that are on their way are dropped."""
+        job = jobs.cancel(self.get_object(), actor=actor_of(request))
+        return Response(shapes.JobSerializer(job).data)
+
+
+class JobTaskViewSet(mixins.ListModelMixin, ClientViewSet):
+    tag = "Jobs"
+    queryset = CrawlTask.objects.select_related("domain")
+    serializer_class = shapes.TaskSerializer
+    filterset_class = filters.TaskFilter
+
+    @cached_property
+    def job(self) -> CrawlJob:
+        visible = super().owned(CrawlJob.objects.only("id"))
+        found: CrawlJob = get_object_or_404(visible, pk=self.kwargs["job_id"])
+        return found
+
+    def owned(self, rows: Any) -> Any:
+        return rows.filter(job=self.job)
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List the pages of a job."""
+        return super().list(request, *args, **kwargs)
+
+
+class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorViewSet):
+    tag = "Tasks"
+    queryset = CrawlTask.objects.select_related("domain")
+    serializer_class = shapes.TaskSerializer
+    filterset_class = filters.AnyTaskFilter
+    lookup_value_converter = "uuid"
+
+
+class DomainViewSet(mixins.ListModelMixin, OperatorViewSet):
+    tag = "Domains"
+    queryset = Domain.objects.defer("robots_body")
+    serializer_class = shapes.DomainSerializer
+    serializer_classes = {"partial_update": shapes.DomainChangeSerializer}
+    filterset_class = filters.DomainFilter
+    ordering = ("host", "id")
+    ordering_fields = ("host", "updated_at")
+    lookup_field = "host"
+    lookup_value_converter = "str"
+
+    def retrieve(self, request: Request, host: str) -> Response:
+        """Show a domain."""
+        return self._shown(self.get_object())
+
+    @extend_schema(parameters=[IF_MATCH], responses=shapes.DomainSerializer)
+    def partial_update(self, request: Request, host: str) -> Response:
+        """Change the pace of a domain, or switch it off."""
+        domain = self.get_object()
+        named = require_match(request, etag_of(domain.updated_at))
+        seen_at = domain.updated_at if named else None
+        changes: Any = self.valid_data()
+        return self._shown(
+            domains.update_domain(domain, actor=actor_of(request), seen_at=seen_at, **changes)
+        )
+
+    def _shown(self, domain: Domain) -> Response:
+        # Counters move all the time and are not part of the tag, so there is no 304 either.
+        body = shapes.DomainSerializer(domain).data
+        return Response(body, headers={"ETag": etag_of(domain.updated_at)})

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import uuid
+from functools import cached_property
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import mixins
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.authentication import actor_of
+from common.drf import conditional
+from common.drf.conditional import IF_MATCH, IF_NONE_MATCH, etag_of, require_match
+from common.drf.views import ClientViewSet
+from crawling.api.serializers import JobSerializer
+from crawling.api.views import accepted
+from crawling.models import CrawlJob
+from monitoring import approval, reviews, schedules, websites
+from monitoring.api import filters
+from monitoring.api import serializers as shapes
+from monitoring.models import Change, Product, ProductHistory, Website
+from monitoring.registration import Registration, register_website
+from notifications.models import WebhookEndpoint
+
+REGISTER = OpenApiExample(
+    "A shop",
+    {
+        "base_url": "https://shop.example.com/",
+        "seed_urls": ["https://shop.example.com/sale", "https://shop.example.com/lamps"],
+        "name": "Example Shop",
+        "crawl_frequency_minutes": 360,
+        "price_change_threshold_pct": "2.50",
+        "retention_days": 180,
+        "webhook_endpoint_url": "https://hooks.example.com/obsrv",
+    },
+    request_only=True,
+)
+REGISTER_BRIEFLY = OpenApiExample(
+    "The least", {"base_url": "https://shop.example.com/"}, request_only=True
+)
+_webhook = WebhookEndpoint.objects.filter(website_id=OuterRef("pk")).values("url")[:1]
+
+
+class WebsiteViewSet(mixins.ListModelMixin, ClientViewSet):
+    tag = "Websites"
+    queryset = Website.objects.select_related(
+        "client", "periodic_task__crontab", "periodic_task__interval"
+    ).annotate(webhook_endpoint_url=Subquery(_webhook))
+    serializer_class = shapes.WebsiteSerializer
+    serializer_classes = {
+        "create": shapes.RegistrationSerializer,
+        "partial_update": shapes.WebsiteChangeSerializer,
+        "set_schedule": shapes.ScheduleInputSerializer,
+    }
+    filterset_class = filters.WebsiteFilter
+    ordering_fields = ("created_at", "name", "updated_at")
+    lookup_value_converter = "uuid"
+
+    @extend_schema(
+        responses={201: shapes.RegisteredWebsiteSerializer}, examples=[REGISTER, REGISTER_BRIEFLY]
+    )
+    def create(self, request: Request) -> Response:
+        """Register a website; discovery of its products starts at once."""
+        wanted = Registration(**self.valid_data())
+        made = register_website(self.required_client, wanted, actor=actor_of(request))
+        found = CrawlJob.objects.filter(website_id=made.pk, kind=CrawlJob.Kind.DISCOVERY)
+        website = self.get_queryset().get(pk=made.pk)
+        website.discovery_job_id = found.values_list("pk", flat=True).first()
+        body = shapes.RegisteredWebsiteSerializer(website).data
+        location = {"Location": f"/api/v1/websites/{made.pk}", "ETag": _tag(website)}
+        return Response(body, status=201, headers=location)
+
+    @extend_schema(parameters=[IF_NONE_MATCH], responses=shapes.WebsiteSerializer)
+    def retrieve(self, request: Request, pk: uuid.UUID) -> Response:
+        """Show a website."""
+        return self._shown(self.get_object())
+
+    @extend_schema(parameters=[IF_MATCH], responses=shapes.WebsiteSerializer)
+    def partial_update(self, request: Request, pk: uuid.UUID) -> Response:
+        """Change a website."""
+        website = self.get_object()
+        seen_at = website.updated_at if require_match(request, _tag(website)) else None
+        changes: Any = self.valid_data()
+        websites.update_website(website, actor=actor_of(request), seen_at=seen_at, **changes)
+        return self._shown(self.get_object())
+
+    def destroy(self, request: Request, pk: uuid.UUID) -> Response:
+        """Delete a website with its products and their history."""
+        websites.delete_website(self.get_object(), actor=actor_of(request))
+        return Response(status=204)
+
+    @extend_schema(request=None, responses={202: JobSerializer})
+    @action(methods=["post"], detail=True)
+    def discover(self, request: Request, pk: uuid.UUID) -> Response:
+        """Look for products now."""
+        return accepted(websites.discover_now(self.get_object(), actor=actor_of(request)))
+
+    @extend_schema(request=None, responses={202: JobSerializer})
+    @action(methods=["post"], detail=True)
+    def crawl(self, request: Request, pk: uuid.UUID) -> Response:
+        """Crawl the watched products now."""
+        return accepted(websites.crawl_now(self.get_object(), actor=actor_of(request)))
+
+    @extend_schema(request=None, responses=shapes.WebsiteSerializer)
+    @action(methods=["post"], detail=True)
+    def pause(self, request: Request, pk: uuid.UUID) -> Response:
+        """Pause a website: no scheduled runs until it is resumed."""
+        websites.pause(self.get_object(), actor=actor_of(request))
+        return self._shown(self.get_object())
+
+    @extend_schema(request=None, responses=shapes.WebsiteSerializer)
+    @action(methods=["post"], detail=True)
+    def resume(self, request: Request, pk: uuid.UUID) -> Response:
+        """Resume a website that was paused or has failed."""
+        websites.resume(self.get_object(), actor=actor_of(request))
+        return self._shown(self.get_object())
+
+    @extend_schema(responses=shapes.ScheduleSerializer)
+    @action(methods=["get"], detail=True)
+    def schedule(self, request: Request, pk: uuid.UUID) -> Response:
+        """Show when a website is crawled."""
+        return Response(shapes.ScheduleSerializer.of(self.get_object()))
+
+    @extend_schema(responses=shapes.ScheduleSerializer)
+    @schedule.mapping.put
+    def set_schedule(self, request: Request, pk: uuid.UUID) -> Response:
+        """Crawl a website by a cron line or at an interval."""
+        data = self.valid_data()
+        zone = data.pop("timezone", None)
+        website = self.get_object()
+        schedules.set_schedule(website, actor=actor_of(request), zone=zone, **data)
+        return Response(shapes.ScheduleSerializer.of(website))
+
+    @extend_schema(responses={200: shapes.ScheduleSerializer})
+    @schedule.mapping.delete
+    def reset_schedule(self, request: Request, pk: uuid.UUID) -> Response:
+        """Crawl a website by its crawl_frequency_minutes again."""
+        website = self.get_object()
+        schedules.reset_schedule(website, actor=actor_of(request))
+        return Response(shapes.ScheduleSerializer.of(website))
+
+    def _shown(self, website: Website) -> Response:
+        body = shapes.WebsiteSerializer(website).data
+        return conditional.answer(self.request, body, _tag(website))
+
+
+def _tag(website: Any) -> str:
+    task = website.periodic_task
+    changed_at = task.date_changed if task else None
+    return etag_of(website.updated_at, website.webhook_endpoint_url, changed_at)
+
+
+class CandidateViewSet(mixins.ListModelMixin, ClientViewSet):
+    tag = "Candidates"
+    queryset = Product.objects.defer("description", "attributes")
+    serializer_class = shapes.CandidateSerializer
+    serializer_classes = {"bulk": shapes.BulkSerializer}
+    filterset_class = filters.CandidateFilter
+    ordering_fields = ("created_at", "discovery_score")
+    lookup_value_converter = "uuid"
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        # Filters say what is listed; a candidate that is named is meant, whatever its state.
+        return super().filter_queryset(queryset) if self.is_list else queryset
+
+    @extend_schema(request=None, responses=shapes.CandidateSerializer)
+    @action(methods=["post"], detail=True)
+    def approve(self, request: Request, pk: uuid.UUID) -> Response:
+        """Approve a candidate: it is watched from now on."""
+        product = approval.approve_one(self.get_object(), actor=actor_of(request))
+        return Response(shapes.CandidateSerializer(product).data)
+
+    @extend_schema(request=None, responses=shapes.CandidateSerializer)
+    @action(methods=["post"], detail=True)
+    def reject(self, request: Request, pk: uuid.UUID) -> Response:
+        """Reject a candidate: it stays rejected when it is found again."""
+        product = approval.reject_one(self.get_object(), actor=actor_of(request))
+        return Response(shapes.CandidateSerializer(product).data)
+
+    @extend_schema(responses={200: shapes.BulkAnswerSerializer})
+    @action(methods=["post"], detail=False)
+    def bulk(self, request: Request) -> Response:
+        """Approve or reject many candidates; the answer has a line for each."""
+        data = self.valid_data()
+        visible = self.get_queryset()
+        ids = data.get("ids") or reviews.pending_ids(visible, **data["filter"])
+        outcomes = reviews.decide(
+            data["action"], ids, visible, actor=actor_of(request), dry_run=data["dry_run"]
+        )
+        done = sum(outcome.result in ("approved", "rejected") for outcome in outcomes)
+        answer = {"dry_run": data["dry_run"], "done": done, "items": outcomes}
+        return Response(shapes.BulkAnswerSerializer(answer).data)
+
+
+class WebsiteCandidateViewSet(CandidateViewSet):
+    @cached_property
+    def website(self) -> Website:
+        visible = super().owned(Website.objects.only("id"))
+        found: Website = get_object_or_404(visible, pk=self.kwargs["website_id"])
+        return found
+
+    def owned(self, rows: Any) -> Any:
+        return rows.filter(website=self.website)
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List the candidates of a website."""
+        return super().list(request, *args, **kwargs)
+
+
+class ProductViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet):
+    tag = "Products"
+    queryset = Product.objects.all()
+    serializer_class = shapes.ProductSerializer
+    serializer_classes = {"retrieve": shapes.ProductDetailSerializer}
+    filterset_class = filters.ProductFilter
+    ordering_fields = (
+        "created_at",
+        "updated_at",
+        "name",
+        "current_price",
+        "last_changed_at",
+        "last_crawled_at",
+    )
+    lookup_value_converter = "uuid"
+
+    def get_queryset(self) -> Any:
+        rows = super().get_queryset()
+        return rows.defer("description", "attributes") if self.is_list else rows
+
+
+class OfProduct(mixins.ListModelMixin, ClientViewSet):
+    """Lists below ``/products/{id}``."""
+
+    tag = "Products"
+
+    @cached_property
+    def product(self) -> Product:
+        visible = super().owned(Product.objects.only("id"))
+        found: Product = get_object_or_404(visible, pk=self.kwargs["product_id"])
+        return found
+
+    def owned(self, rows: Any) -> Any:
+        return rows.filter(product_id=self.product.pk)
+
+
+class HistoryViewSet(OfProduct):
+    queryset = ProductHistory.objects.defer("raw_crawl_data")
+    serializer_class = shapes.HistorySerializer
+    query_serializers = {"list": shapes.HistoryQuerySerializer}
+    filter_backends = ()
+    ordering = ("-crawl_timestamp", "-id")
+
+    def owned(self, rows: Any) -> Any:
+        span = self.query
+        # The time bounds keep PostgreSQL within the months that are asked for.
+        return (
+            super()
+            .owned(rows)
+            .filter(crawl_timestamp__gte=span["from"], crawl_timestamp__lte=span["to"])
+        )
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List the checks of a product, the newest first."""
+        return super().list(request, *args, **kwargs)
+
+
+class ProductChangeViewSet(OfProduct):
+    queryset = Change.objects.select_related("product")
+    serializer_class = shapes.ChangeSerializer
+    filterset_class = filters.ProductChangeFilter
+    ordering = ("-occurred_at", "-id")
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List the changes of a product, the newest first."""
+        return super().list(request, *args, **kwargs)
+
+
+class ChangeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet):
+    tag = "Changes"
+    queryset = Change.objects.select_related("product").defer(
+        "product__description", "product__attributes"
+    )
+    serializer_class = shapes.ChangeSerializer
+    filterset_class = filters.ChangeFilter
+    ordering = ("-occurred_at", "-id")
+    lookup_value_converter = "uuid"
