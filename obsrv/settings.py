@@ -8,6 +8,7 @@ from pathlib import Path
 import environ
 
 from obsrv import secrets
+from obsrv.console import NAVIGATION
 from obsrv.embedded import Layout
 from obsrv.logs import logging_config
 
@@ -196,6 +197,8 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 API_BODY_MAX_BYTES = env.int("API_BODY_MAX_BYTES", default=10 * 1024 * 1024)
+# What GET /me counts against the limits, by the app that knows.
+USAGE_COUNTERS = {"monitoring": "monitoring.registration.usage"}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Obsrv API",
     "VERSION": "1",
@@ -207,6 +210,17 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    # Many rows have a kind and a status: each list of choices needs a name of its own.
+    "ENUM_NAME_OVERRIDES": {
+        "WebsiteKind": "monitoring.models.Website.Kind",
+        "WebsiteStatus": "monitoring.models.Website.Status",
+        "ChangeKind": "monitoring.models.Change.Kind",
+        "ChangeStatus": "monitoring.models.Change.Status",
+        "JobKind": "crawling.models.CrawlJob.Kind",
+        "JobStatus": "crawling.models.CrawlJob.Status",
+        "TaskStatus": "crawling.models.CrawlTask.Status",
+        "DeliveryStatus": "notifications.models.Delivery.Status",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
@@ -256,4 +270,5 @@ UNFOLD = {
     "SITE_SUBHEADER": "Price and stock intelligence",
     "SITE_SYMBOL": "visibility",
     "SHOW_HISTORY": True,
+    "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
 }

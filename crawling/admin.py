@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import TextFilter
+from unfold.paginator import InfinitePaginator
+
+from accounts.admin import actor_of
+from accounts.audit import Actor
+from common.console import (
+    BAD,
+    GOOD,
+    INFO,
+    WARN,
+    ReadOnly,
+    add_refusal,
+    badge,
+    do_each,
+    inside_link,
+    outside_link,
+)
+from common.errors import Refused
+from crawling import domains, jobs
+from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain
+
+JOB_COLOURS = {
+    "running": INFO,
+    "success": GOOD,
+    "partial_success": WARN,
+    "paused": WARN,
+    "failed": BAD,
+}
+TASK_COLOURS = {"crawling": INFO, "completed": GOOD, "failed": BAD, "paused": WARN}
+BREAKER_COLOURS = {"closed": GOOD, "half_open": WARN, "open": BAD}
+
+
+class HostFilter(TextFilter):  # type: ignore[misc]
+    """Exact, so that the index answers."""
+
+    title = "host"
+    parameter_name = "host"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        host = self.value()
+        return queryset.filter(domain__host=host.strip().lower()) if host else queryset
+
+
+@admin.register(CrawlJob)
+class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    list_display = [
+        "started",
+        "kind",
+        "target",
+        "client",
+        "state",
+        "done",
+        "changes",
+        "errors",
+        "took",
+        "triggered_by",
+    ]
+    list_filter = ["status", "kind", "triggered_by"]
+    list_select_related = ["client"]
+    search_fields = ["=id", "=website_id", "=request_id"]
+    show_full_result_count = False
+    paginator = InfinitePaginator
+    actions = ["cancel"]
+    fieldsets = [
+        (None, {"fields": ["kind", "client", "website", "state", "triggered_by", "slot_at"]}),
+        ("Progress", {"fields": ["done", "changes", "errors", "retries", "error_summary"]}),
+        ("Time", {"fields": ["created_at", "started_at", "completed_at", "took"]}),
+        ("Origin", {"fields": ["priority", "parameters", "request_id", "pages"]}),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CrawlJob]:
+        rows: QuerySet[CrawlJob] = super().get_queryset(request)
+        host = CrawlTask.objects.filter(job=OuterRef("pk")).values("domain__host")[:1]
+        return rows.annotate(host=Subquery(host))
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("crawling.change_crawljob")
+
+    @admin.action(description="Cancel", permissions=["cancel"])
+    def cancel(self, request: HttpRequest, chosen: QuerySet[CrawlJob]) -> None:
+        actor = actor_of(request)
+        do_each(request, chosen, lambda job: jobs.cancel(job, actor=actor), "cancelled")
+
+    @admin.display(description="Created", ordering="created_at")
+    def started(self, job: CrawlJob) -> Any:
+        return job.created_at
+
+    @admin.display(description="Target", empty_value="—")
+    def target(self, job: CrawlJob) -> str | None:
+        host: str | None = getattr(job, "host", None)
+        return host
+
+    @badge("Status", JOB_COLOURS, ordering="status")
+    def state(self, job: CrawlJob) -> tuple[str, str]:
+        return job.status, job.get_status_display()
+
+    @admin.display(description="Progress")
+    def done(self, job: CrawlJob) -> str:
+        filled = job.progress // 10
+        return f"{'█' * filled}{'░' * (10 - filled)} {job.processed} / {job.total}"
+
+    @admin.display(description="Took", empty_value="—")
+    def took(self, job: CrawlJob) -> str | None:
+        if job.started_at is None or job.completed_at is None:
+            return None
+        seconds = (job.completed_at - job.started_at).total_seconds()
+        return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
+
+    @admin.display(description="Website", empty_value="—")
+    def website(self, job: CrawlJob) -> str | None:
+        if job.website_id is None:
+            return None
+        try:
+            # By name: websites are the affair of a layer above.
+            url = reverse("admin:monitoring_website_change", args=[job.website_id])
+        except NoReverseMatch:
+            return str(job.website_id)
+        return inside_link(url, getattr(job, "host", None) or str(job.website_id))
+
+    @admin.display(description="Pages")
+    def pages(self, job: CrawlJob) -> str:
+        url = reverse("admin:crawling_crawltask_changelist")
+        return inside_link(f"{url}?job__id__exact={job.pk}", f"{job.total} pages")
+
+
+@admin.register(CrawlTask)
+class CrawlTaskAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    list_display = [
+        "page",
+        "domain",
+        "state",
+        "purpose",
+        "priority",
+        "retry_count",
+        "http_status",
+        "response_time_ms",
+        "error_category",
+        "scheduled_at",
+    ]
+    list_filter = ["status", "error_category", "purpose", HostFilter]
+    list_filter_submit = True
+    list_select_related = ["domain"]
+    search_fields = ["=id", "=job__id", "=url_hash"]
+    search_help_text = "The id of a task or of a job."
+    show_full_result_count = False
+    paginator = InfinitePaginator
+    fieldsets = [
+        (None, {"fields": ["address", "answered_by", "job", "domain", "client", "purpose"]}),
+        ("State", {"fields": ["state", "priority", "scheduled_at", "completed_at", "depth"]}),
+        ("Tries", {"fields": ["retry_count", "max_retries", "claims", "leased_until", "fence"]}),
+        ("Answer", {"fields": ["http_status", "response_time_ms", "bytes"]}),
+        ("Error", {"fields": ["error_category", "error_message"]}),
+    ]
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        return lookup == "job__id__exact" or bool(super().lookup_allowed(lookup, value, request))
+
+    @admin.display(description="URL")
+    def page(self, task: CrawlTask) -> str:
+        return task.url if len(task.url) <= 80 else f"{task.url[:79]}…"
+
+    @admin.display(description="URL")
+    def address(self, task: CrawlTask) -> str:
+        return outside_link(task.url)
+
+    @admin.display(description="Answered by", empty_value="—")
+    def answered_by(self, task: CrawlTask) -> str:
+        return outside_link(task.final_url)
+
+    @badge("Status", TASK_COLOURS, ordering="status")
+    def state(self, task: CrawlTask) -> tuple[str, str]:
+        return task.status, task.get_status_display()
+
+
+@admin.register(CrawlError)
+class CrawlErrorAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    list_display = ["occurred_at", "category", "text", "domain", "page"]
+    list_filter = ["category", HostFilter]
+    list_filter_submit = True
+    list_select_related = ["domain", "task"]
+    search_fields = ["=fingerprint", "=task__id"]
+    search_help_text = "A fingerprint or the id of a task."
+    show_full_result_count = False
+    paginator = InfinitePaginator
+    fields = ["occurred_at", "category", "domain", "task", "message", "trace", "fingerprint"]
+
+    @admin.display(description="Message")
+    def text(self, error: CrawlError) -> str:
+        return error.message if len(error.message) <= 100 else f"{error.message[:99]}…"
+
+    @admin.display(description="URL")
+    def page(self, error: CrawlError) -> str:
+        return outside_link(error.task.url)
+
+
+class DomainForm(forms.ModelForm):  # type: ignore[type-arg]
+    actor: Actor
+
+    class Meta:
+        model = Domain
+        fields = list(domains.FIELDS)
+
+    def _post_clean(self) -> None:
+        """Saving is the affair of the job; what it refuses shows at the field."""
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        changes: Any = {name: self.cleaned_data[name] for name in self.changed_data}
+        try:
+            self.instance = domains.update_domain(self.instance, actor=self.actor, **changes)
+        except Refused as refused:
+            add_refusal(self, refused)
+
+
+@admin.register(Domain)
+class DomainAdmin(ModelAdmin):  # type: ignore[misc]
+    form = DomainForm
+    list_display = [
+        "host",
+        "is_active",
+        "blocked",
+        "crawl_delay_seconds",
+        "max_concurrent_requests",
+        "respect_robots",
+        "robots_fetched_at",
+        "circuit",
+        "success",
+        "speed",
+    ]
+    list_filter = ["is_active", "is_blocked", "breaker_state", "respect_robots"]
+    search_fields = ["host"]
+    actions = ["block", "unblock"]
+    readonly_fields = [
+        "host",
+        "base_url",
+        "circuit",
+        "success",
+        "speed",
+        "breaker_failures",
+        "breaker_opened_at",
+        "robots_status",
+        "robots_fetched_at",
+        "robots_crawl_delay",
+        "robots_body",
+        "next_allowed_at",
+        "leased_by",
+        "leased_until",
+    ]
+    fieldsets = [
+        (None, {"fields": ["host", "base_url", "is_active"]}),
+        (
+            "Pace",
+            {"fields": ["crawl_delay_seconds", "rate_limit_rps", "max_concurrent_requests"]},
+        ),
+        ("Manners", {"fields": ["respect_robots", "user_agent"]}),
+        ("Block", {"fields": ["is_blocked", "blocked_reason"]}),
+        ("Health", {"fields": ["circuit", "breaker_failures", "breaker_opened_at", "success"]}),
+        ("Now", {"fields": ["next_allowed_at", "leased_by", "leased_until", "speed"]}),
+        (
+            "Robots",
+            {
+                "fields": [
+                    "robots_status",
+                    "robots_fetched_at",
+                    "robots_crawl_delay",
+                    "robots_body",
+                ]
+            },
+        ),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Domain]:
+        rows: QuerySet[Domain] = super().get_queryset(request)
+        return rows.defer("robots_body")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, **kwargs)
+        return type(form.__name__, (form,), {"actor": actor_of(request)})
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        """The form has done it."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.action(description="Block", permissions=["change"])
+    def block(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
+        actor = actor_of(request)
+        do_each(request, chosen, lambda domain: domains.block(domain, actor=actor), "blocked")
+
+    @admin.action(description="Unblock", permissions=["change"])
+    def unblock(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
+        actor = actor_of(request)
+        do_each(request, chosen, lambda domain: domains.unblock(domain, actor=actor), "unblocked")
+
+    @badge("Blocked", {"Blocked": BAD, "No": GOOD}, ordering="is_blocked")
+    def blocked(self, domain: Domain) -> str:
+        return "Blocked" if domain.is_blocked else "No"
+
+    @badge("Circuit", BREAKER_COLOURS, ordering="breaker_state")
+    def circuit(self, domain: Domain) -> tuple[str, str]:
+        return domain.breaker_state, domain.get_breaker_state_display()
+
+    @admin.display(description="Success", empty_value="—")
+    def success(self, domain: Domain) -> str | None:
+        total = domain.success_count + domain.failure_count
+        return f"{100 * domain.success_count / total:.1f} % of {total}" if total else None
+
+    @admin.display(description="Answers in", ordering="response_ms_ewma", empty_value="—")
+    def speed(self, domain: Domain) -> str | None:
+        mean = domain.response_ms_ewma
+        return None if mean is None else f"{mean:.0f} ms"

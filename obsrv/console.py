@@ -1,0 +1,74 @@
+"""What the console's sidebar offers, to those who may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse_lazy
+
+Item = dict[str, Any]
+
+
+def _may_view(app: str, model: str) -> Callable[[HttpRequest], bool]:
+    def permission(request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{app}.view_{model}")
+
+    return permission
+
+
+def _item(title: str, icon: str, app: str, model: str) -> Item:
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"admin:{app}_{model}_changelist"),
+        "permission": _may_view(app, model),
+    }
+
+
+def _group(title: str, *items: Item) -> Item:
+    return {"title": title, "separator": True, "items": list(items)}
+
+
+NAVIGATION = [
+    _group(
+        "Review",
+        _item("Review queue", "rule", "monitoring", "candidate"),
+        _item("Changes", "trending_down", "monitoring", "change"),
+    ),
+    _group(
+        "Monitoring",
+        _item("Websites", "storefront", "monitoring", "website"),
+        _item("Products", "inventory_2", "monitoring", "product"),
+        _item("History", "timeline", "monitoring", "producthistory"),
+    ),
+    _group(
+        "Crawling",
+        _item("Jobs", "playlist_play", "crawling", "crawljob"),
+        _item("Tasks", "list_alt", "crawling", "crawltask"),
+        _item("Domains", "dns", "crawling", "domain"),
+        _item("Errors", "error", "crawling", "crawlerror"),
+    ),
+    _group(
+        "Notifications",
+        _item("Webhooks", "webhook", "notifications", "webhookendpoint"),
+        _item("Events", "campaign", "notifications", "event"),
+        _item("Deliveries", "outgoing_mail", "notifications", "delivery"),
+    ),
+    _group(
+        "Accounts",
+        _item("Clients", "business_center", "accounts", "client"),
+        _item("API keys", "key", "accounts", "apikey"),
+        _item("Operators", "person", "accounts", "user"),
+        _item("Groups", "group", "auth", "group"),
+        _item("Audit log", "history", "accounts", "auditentry"),
+    ),
+    _group(
+        "System",
+        _item("Schedules", "schedule", "django_celery_beat", "periodictask"),
+        _item("Cron lines", "calendar_month", "django_celery_beat", "crontabschedule"),
+        _item("Intervals", "timer", "django_celery_beat", "intervalschedule"),
+        _item("Task results", "task_alt", "django_celery_results", "taskresult"),
+    ),
+]
