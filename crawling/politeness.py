@@ -85,10 +85,10 @@ def _parsed(status: int | None, body: str) -> Robots:
 class Pace:
     """The gap between two requests to one host, kept by everyone who asks for a turn."""
 
-    def __init__(self, domain: Domain, robots: Robots) -> None:
+    def __init__(self, domain: Domain, robots: Robots, *, just_asked: bool = False) -> None:
         rate = 1 / domain.rate_limit_rps if domain.rate_limit_rps else 0.0
         self.gap = max(domain.crawl_delay_seconds, robots.crawl_delay, rate)
-        self._next = time.monotonic()
+        self._next = time.monotonic() + (self.gap if just_asked else 0.0)
         self._backoff = 0.0
 
     async def turn(self, deadline: float) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import uvloop
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, connections
 
 from common.http import Egress
 from common.ids import uuid7
@@ -50,6 +50,7 @@ class Slice:
         self.visits: dict[uuid.UUID, asyncio.Task[None]] = {}
         self.held: dict[uuid.UUID, Claim] = {}
         self.written = 0
+        self.trouble: DatabaseError | None = None
         self.pages: asyncio.Queue[Page | None] = asyncio.Queue(2 * settings.CRAWL_BATCH_PAGES)
         self._database = ThreadPoolExecutor(1, "obsrv-slice-db")
 
@@ -58,7 +59,7 @@ class Slice:
             writer = asyncio.create_task(self._write_batches())
             keeper = asyncio.create_task(self._keep_leases())
             try:
-                await self._crawl(egress, writer)
+                await self._crawl(egress)
             finally:
                 await asyncio.gather(*self.visits.values(), return_exceptions=True)
                 await self.pages.put(None)
@@ -66,13 +67,15 @@ class Slice:
                 keeper.cancel()
                 await self.in_database(connections.close_all)
                 self._database.shutdown()
+        if self.trouble is not None:
+            raise self.trouble
         return self.written
 
     async def in_database(self, call: Callable[..., Result], *args: Any) -> Result:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._database, call, *args)
 
-    async def _crawl(self, egress: Egress, writer: asyncio.Task[None]) -> None:
+    async def _crawl(self, egress: Egress) -> None:
         slicing = Slicing(
             worker=self.worker,
             egress=egress,
@@ -82,7 +85,7 @@ class Slice:
             in_database=self.in_database,
         )
         idle_since = time.monotonic()
-        while time.monotonic() < self.deadline and not writer.done():
+        while time.monotonic() < self.deadline and self.trouble is None:
             await self._start_visits(slicing)
             if self.visits or self.held:
                 idle_since = time.monotonic()
@@ -122,8 +125,15 @@ class Slice:
                     visit.cancel()
 
     async def _write_batches(self) -> None:
+        """Until the last page. A database that is away does not stop the taking, or the
+        visits would wait for ever: pages that cannot be written are fetched again by
+        whoever claims them next."""
         while batch := await self._next_batch():
-            self.written += await self.in_database(hand_over, batch)
+            if self.trouble is None:
+                try:
+                    self.written += await self.in_database(hand_over, batch)
+                except DatabaseError as error:
+                    self.trouble = error
             for page in batch:
                 self.held.pop(page.claim.id, None)
 

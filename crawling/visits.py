@@ -25,6 +25,8 @@ from crawling.politeness import ROBOTS_RETRY, Breaker, Pace, Robots, read_robots
 # Claimed ahead at most; what is not reached goes back.
 CLAIM_AHEAD = 200
 EWMA_WEIGHT = 0.2
+# A visit that ends in an unforeseen error must not begin again at once, for ever.
+AFTER_TROUBLE = dt.timedelta(seconds=60)
 ROBOTS_FORBID = Failure(
     CrawlTask.Category.ROBOTS, "robots.txt of the shop forbids this page", transient=False
 )
@@ -56,7 +58,7 @@ class Visit:
         self.pace = Pace(domain, self.robots)
 
     async def run(self) -> None:
-        next_allowed_at: dt.datetime | None = None
+        next_allowed_at: dt.datetime | None = timezone.now() + AFTER_TROUBLE
         try:
             if await self._may_enter():
                 workers = 1 if self.breaker.probing else self.domain.max_concurrent_requests
@@ -71,7 +73,7 @@ class Visit:
         self.robots, columns = await read_robots(self.domain, self.slicing.egress)
         if columns:
             await self.slicing.in_database(self._keep, columns)
-        self.pace = Pace(self.domain, self.robots)
+        self.pace = Pace(self.domain, self.robots, just_asked=bool(columns))
         return not self.robots.unreachable
 
     async def _work(self) -> None:
