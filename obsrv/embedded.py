@@ -105,8 +105,9 @@ class Servers:
         if self._users is not None:
             return
         try:
-            _prepare_directories(self.layout)
+            self.layout.log("x").parent.mkdir(parents=True, exist_ok=True)
             with self._starting():
+                _prepare_sockets(self.layout)
                 self._users = self._hold()
                 self._holder = os.getpid()
                 for server in self.needed:
@@ -135,6 +136,7 @@ class Servers:
                 return
             for server in (Postgres(self.layout), Valkey(self.layout)):
                 server.stop()
+            _tidy(self.layout)
 
     def _let_go(self) -> None:
         users, self._users = self._users, None
@@ -453,8 +455,7 @@ def _sockets_parent() -> Path:
     return short if os.access(short, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
 
 
-def _prepare_directories(layout: Layout) -> None:
-    layout.log("x").parent.mkdir(parents=True, exist_ok=True)
+def _prepare_sockets(layout: Layout) -> None:
     runtime = layout.runtime
     if len(str(runtime / ".s.PGSQL.5432.lock")) > SOCKET_PATH_LIMIT:
         raise EmbeddedError(f"the path {runtime} is too long for a unix socket: set TMPDIR")
@@ -463,6 +464,16 @@ def _prepare_directories(layout: Layout) -> None:
     info = runtime.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
         raise EmbeddedError(f"{runtime} belongs to someone else: remove it")
+
+
+def _tidy(layout: Layout) -> None:
+    with contextlib.suppress(OSError):
+        layout.runtime.rmdir()
+    link = layout.root / "postgres"
+    # Who removes a throw-away directory does not know of the one it points to.
+    if layout.throw_away and link.is_symlink():
+        shutil.rmtree(link.resolve(), ignore_errors=True)
+        link.unlink()
 
 
 def _admit(runtime: Path, account: Account | None) -> None:

@@ -26,13 +26,11 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Iterator[Layout]:
-    layout = Layout(tmp_path / "a place", throw_away=True)
+def layout(open_directory: Path) -> Iterator[Layout]:
+    layout = Layout(open_directory / "a place", throw_away=True)
     yield layout
     for server in (Postgres(layout), Valkey(layout)):
         server.stop()
-    # Root's cluster stands elsewhere: pytest's directories are closed to others.
-    shutil.rmtree((layout.root / "postgres").resolve(), ignore_errors=True)
     shutil.rmtree(layout.runtime, ignore_errors=True)
 
 
@@ -249,7 +247,30 @@ def test_two_checkouts_have_two_socket_directories(tmp_path: Path) -> None:
     assert Layout(tmp_path / "a").runtime != Layout(tmp_path / "b").runtime
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root's directories are closed to its server")
+only_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root's directories can be closed to its server"
+)
+
+
+@only_root
+def test_a_closed_directory_gets_its_cluster_elsewhere_until_it_is_thrown_away(
+    tmp_path: Path,
+) -> None:
+    tmp_path.chmod(0o700)
+    layout = Layout(tmp_path, throw_away=True)
+    servers = Servers(layout, valkey=False)
+    servers.start()
+    elsewhere = (tmp_path / "postgres").resolve()
+    assert not elsewhere.is_relative_to(tmp_path)
+    assert elsewhere.stat().st_mode & 0o077 == 0
+    with connect(layout) as connection:
+        connection.execute("SELECT 1")
+    servers.stop()
+    assert not elsewhere.exists()
+    assert not layout.runtime.exists()
+
+
+@only_root
 def test_a_cluster_that_vanished_is_not_silently_replaced(layout: Layout) -> None:
     layout.root.mkdir()
     (layout.root / "postgres").symlink_to("/nonexistent/cluster")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -105,9 +104,12 @@ def test_a_signal_stops_every_process(crew: subprocess.Popen[str], tmp_path: Pat
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's help is Linux only")
 def test_kill_nine_of_the_supervisor_ends_its_children(crew: subprocess.Popen[str]) -> None:
     children = psutil.Process(crew.pid).children()
+    grandchildren = [p for p in descendants(crew.pid) if p not in children]
     crew.kill()
     crew.wait()
     assert are_gone(children, 5)
+    for each in grandchildren:
+        each.kill()
 
 
 def test_a_program_that_dies_is_started_again(crew: subprocess.Popen[str], port: int) -> None:
@@ -199,11 +201,13 @@ class Up:
 
 @pytest.mark.walk
 @pytest.mark.timeout(180)
-def test_up_serves_prints_secrets_once_and_leaves_nothing_behind(tmp_path: Path, port: int) -> None:
+def test_up_serves_prints_secrets_once_and_leaves_nothing_behind(
+    open_directory: Path, port: int
+) -> None:
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "obsrv.settings",
-        "OBSRV_VAR_DIR": str(tmp_path / "var"),
+        "OBSRV_VAR_DIR": str(open_directory / "var"),
         "OBSRV_PORT": str(port),
     }
     with Up(environment) as first:
@@ -219,7 +223,6 @@ def test_up_serves_prints_secrets_once_and_leaves_nothing_behind(tmp_path: Path,
         assert "obsrv_live_" not in second.said
         assert get(port, "/api/v1/me", key[1])
     assert_all_ended(second)
-    shutil.rmtree((tmp_path / "var" / "postgres").resolve())
 
 
 def assert_all_ended(up: Up) -> None:
