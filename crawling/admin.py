@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import TextFilter
 from unfold.paginator import InfinitePaginator
@@ -106,15 +107,15 @@ class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="Progress")
     def done(self, job: CrawlJob) -> str:
-        filled = job.progress // 10
-        return f"{'█' * filled}{'░' * (10 - filled)} {job.processed} / {job.total}"
+        bar = '<progress value="{}" max="{}" style="width:5rem"></progress>&nbsp;{}&nbsp;/&nbsp;{}'
+        return format_html(bar, job.processed, job.total or 1, job.processed, job.total)
 
     @admin.display(description="Took", empty_value="—")
     def took(self, job: CrawlJob) -> str | None:
         if job.started_at is None or job.completed_at is None:
             return None
         seconds = (job.completed_at - job.started_at).total_seconds()
-        return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
+        return f"{seconds:.1f}\u00a0s" if seconds < 60 else f"{seconds / 60:.1f}\u00a0min"
 
     @admin.display(description="Website", empty_value="—")
     def website(self, job: CrawlJob) -> str | None:
@@ -139,11 +140,10 @@ class CrawlTaskAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         "page",
         "domain",
         "state",
-        "purpose",
         "priority",
-        "retry_count",
-        "http_status",
-        "response_time_ms",
+        "tries",
+        "http",
+        "took",
         "error_category",
         "scheduled_at",
     ]
@@ -168,6 +168,19 @@ class CrawlTaskAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     @admin.display(description="URL")
     def page(self, task: CrawlTask) -> str:
         return task.url if len(task.url) <= 80 else f"{task.url[:79]}…"
+
+    @admin.display(description="Retries", ordering="retry_count")
+    def tries(self, task: CrawlTask) -> str:
+        return f"{task.retry_count}\u00a0/\u00a0{task.max_retries}"
+
+    @admin.display(description="HTTP", ordering="http_status", empty_value="—")
+    def http(self, task: CrawlTask) -> int | None:
+        return task.http_status
+
+    @admin.display(description="Took", ordering="response_time_ms", empty_value="—")
+    def took(self, task: CrawlTask) -> str | None:
+        spent = task.response_time_ms
+        return None if spent is None else f"{spent}\u00a0ms"
 
     @admin.display(description="URL")
     def address(self, task: CrawlTask) -> str:
@@ -227,15 +240,14 @@ class DomainAdmin(ModelAdmin):  # type: ignore[misc]
     form = DomainForm
     list_display = [
         "host",
-        "is_active",
-        "blocked",
-        "crawl_delay_seconds",
-        "max_concurrent_requests",
-        "respect_robots",
-        "robots_fetched_at",
+        "state",
+        "delay",
+        "at_once",
+        "robots",
         "circuit",
         "success",
         "speed",
+        "next_allowed_at",
     ]
     list_filter = ["is_active", "is_blocked", "breaker_state", "respect_robots"]
     search_fields = ["host"]
@@ -306,9 +318,23 @@ class DomainAdmin(ModelAdmin):  # type: ignore[misc]
         actor = actor_of(request)
         do_each(request, chosen, lambda domain: domains.unblock(domain, actor=actor), "unblocked")
 
-    @badge("Blocked", {"Blocked": BAD, "No": GOOD}, ordering="is_blocked")
-    def blocked(self, domain: Domain) -> str:
-        return "Blocked" if domain.is_blocked else "No"
+    @badge("State", {"Active": GOOD, "Off": WARN, "Blocked": BAD}, ordering="is_blocked")
+    def state(self, domain: Domain) -> str:
+        if domain.is_blocked:
+            return "Blocked"
+        return "Active" if domain.is_active else "Off"
+
+    @admin.display(description="Delay", ordering="crawl_delay_seconds")
+    def delay(self, domain: Domain) -> str:
+        return f"{domain.crawl_delay_seconds:g}\u00a0s"
+
+    @admin.display(description="At once", ordering="max_concurrent_requests")
+    def at_once(self, domain: Domain) -> int:
+        return domain.max_concurrent_requests
+
+    @admin.display(description="Robots", ordering="robots_fetched_at")
+    def robots(self, domain: Domain) -> Any:
+        return (domain.robots_fetched_at or "Not read yet") if domain.respect_robots else "Ignored"
 
     @badge("Circuit", BREAKER_COLOURS, ordering="breaker_state")
     def circuit(self, domain: Domain) -> tuple[str, str]:
@@ -317,9 +343,9 @@ class DomainAdmin(ModelAdmin):  # type: ignore[misc]
     @admin.display(description="Success", empty_value="—")
     def success(self, domain: Domain) -> str | None:
         total = domain.success_count + domain.failure_count
-        return f"{100 * domain.success_count / total:.1f} % of {total}" if total else None
+        return f"{100 * domain.success_count / total:.1f}\u00a0% of\u00a0{total}" if total else None
 
     @admin.display(description="Answers in", ordering="response_ms_ewma", empty_value="—")
     def speed(self, domain: Domain) -> str | None:
         mean = domain.response_ms_ewma
-        return None if mean is None else f"{mean:.0f} ms"
+        return None if mean is None else f"{mean:.0f}\u00a0ms"

