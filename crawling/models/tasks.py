@@ -7,171 +7,8 @@ from django.db.models import Q
 from accounts.models import Client
 from common.ids import uuid7
 from common.models import Record
-
-
-class Domain(Record):
-    """One host: its pace, its robots.txt, its breaker, and who crawls it right now."""
-
-    class Render(models.TextChoices):
-        AUTO = "auto"
-        STATIC = "static"
-        BROWSER = "browser"
-
-    class Breaker(models.TextChoices):
-        CLOSED = "closed"
-        OPEN = "open"
-        HALF_OPEN = "half_open"
-
-    # Host with port where it is not the default one; pace and robots hold for that origin.
-    host = models.CharField(max_length=260, unique=True)
-    base_url = models.CharField(max_length=2048)
-    parser_name = models.CharField(max_length=64, default="generic")
-    parser_version = models.CharField(max_length=20, blank=True)
-    crawl_delay_seconds = models.FloatField(default=1, validators=[MinValueValidator(0)])
-    rate_limit_rps = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.001)])
-    max_concurrent_requests = models.PositiveSmallIntegerField(
-        default=2, validators=[MinValueValidator(1), MaxValueValidator(64)]
-    )
-    respect_robots = models.BooleanField(default=True)
-    user_agent = models.CharField(max_length=255, blank=True)
-    is_active = models.BooleanField(default=True)
-    is_blocked = models.BooleanField(default=False)
-    blocked_reason = models.CharField(max_length=255, blank=True)
-    render = models.CharField(max_length=10, choices=Render, default=Render.AUTO)
-
-    robots_url = models.CharField(max_length=2048, blank=True)
-    robots_body = models.TextField(blank=True)
-    robots_fetched_at = models.DateTimeField(null=True, blank=True)
-    robots_status = models.IntegerField(null=True, blank=True)
-    robots_crawl_delay = models.FloatField(null=True, blank=True)
-
-    breaker_threshold = models.PositiveSmallIntegerField(default=5)
-    breaker_timeout_s = models.PositiveIntegerField(default=300)
-    breaker_state = models.CharField(max_length=10, choices=Breaker, default=Breaker.CLOSED)
-    breaker_failures = models.PositiveIntegerField(default=0)
-    breaker_opened_at = models.DateTimeField(null=True, blank=True)
-
-    next_allowed_at = models.DateTimeField(null=True, blank=True)
-    leased_by = models.CharField(max_length=64, blank=True)
-    leased_until = models.DateTimeField(null=True, blank=True)
-
-    success_count = models.BigIntegerField(default=0)
-    failure_count = models.BigIntegerField(default=0)
-    response_ms_ewma = models.FloatField(null=True, blank=True)
-
-    class Meta:
-        ordering = ["host"]
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(crawl_delay_seconds__gte=0),
-                name="domain_delay_not_negative",
-            ),
-            models.CheckConstraint(
-                condition=Q(rate_limit_rps=None) | Q(rate_limit_rps__gt=0),
-                name="domain_rate_positive",
-            ),
-            models.CheckConstraint(
-                condition=Q(max_concurrent_requests__gte=1, max_concurrent_requests__lte=64),
-                name="domain_concurrency_1_to_64",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.host
-
-
-class CrawlJobQuerySet(models.QuerySet["CrawlJob"]):
-    def for_client(self, client: Client) -> CrawlJobQuerySet:
-        return self.filter(client=client)
-
-    def live(self) -> CrawlJobQuerySet:
-        return self.filter(status__in=CrawlJob.LIVE)
-
-
-class CrawlJob(Record):
-    """One run over some URLs; its counters are its progress."""
-
-    class Kind(models.TextChoices):
-        MONITOR = "monitor"
-        BASELINE = "baseline"
-        DISCOVERY = "discovery"
-        DEEP = "deep"
-        URLS = "urls"
-        CAPTURE = "capture"
-        REPARSE = "reparse"
-        REINDEX = "reindex"
-
-    class Trigger(models.TextChoices):
-        SCHEDULED = "scheduled"
-        MANUAL = "manual"
-        DISCOVERY = "discovery"
-        RETRY = "retry"
-        API = "api"
-
-    class Status(models.TextChoices):
-        PENDING = "pending"
-        RUNNING = "running"
-        SUCCESS = "success"
-        PARTIAL_SUCCESS = "partial_success"
-        FAILED = "failed"
-        PAUSED = "paused"
-        CANCELLED = "cancelled"
-
-    LIVE = (Status.PENDING, Status.RUNNING, Status.PAUSED)
-
-    client = models.ForeignKey(
-        Client, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
-    )
-    website_id = models.UUIDField(null=True, blank=True)
-    kind = models.CharField(max_length=12, choices=Kind)
-    triggered_by = models.CharField(max_length=12, choices=Trigger)
-    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
-    # The scheduled moment this run stands for: two beats make one run.
-    slot_at = models.DateTimeField(null=True, blank=True)
-    total = models.PositiveIntegerField(default=0)
-    processed = models.PositiveIntegerField(default=0)
-    changes = models.PositiveIntegerField(default=0)
-    errors = models.PositiveIntegerField(default=0)
-    retries = models.PositiveIntegerField(default=0)
-    error_summary = models.TextField(blank=True)
-    priority = models.PositiveSmallIntegerField(default=5)
-    parameters = models.JSONField(default=dict, blank=True)
-    request_id = models.CharField(max_length=64, blank=True)
-    started_at = models.DateTimeField(null=True, blank=True)
-    completed_at = models.DateTimeField(null=True, blank=True)
-
-    objects = CrawlJobQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-created_at", "-id"]
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(priority__gte=1, priority__lte=10),
-                name="crawl_job_priority_1_to_10",
-            ),
-            models.UniqueConstraint(
-                fields=["website_id", "kind", "slot_at"],
-                condition=Q(slot_at__isnull=False),
-                name="crawl_job_one_per_slot",
-            ),
-        ]
-        indexes = [
-            models.Index(fields=["website_id", "-created_at"], name="crawl_job_website"),
-            models.Index(fields=["-created_at", "-id"], name="crawl_job_newest"),
-            models.Index(
-                fields=["status"],
-                condition=Q(status__in=["pending", "running", "paused"]),
-                name="crawl_job_live",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.created_at:%Y-%m-%d %H:%M}"
-
-    @property
-    def progress(self) -> int:
-        """Percent; a job without pages is done."""
-        return 100 * self.processed // self.total if self.total else 100
+from crawling.models.domains import Domain
+from crawling.models.jobs import CrawlJob
 
 
 class CrawlTask(Record):
@@ -252,6 +89,8 @@ class CrawlTask(Record):
     retry_count = models.PositiveSmallIntegerField(default=0)
     max_retries = models.PositiveSmallIntegerField(default=3)
     depth = models.PositiveSmallIntegerField(default=0)
+    # Best-first: of two tasks with the same priority the higher score comes first.
+    score = models.FloatField(default=0)
     parent = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -265,6 +104,24 @@ class CrawlTask(Record):
     response_time_ms = models.PositiveIntegerField(null=True, blank=True)
     bytes = models.PositiveIntegerField(null=True, blank=True)
     final_url = models.CharField(max_length=2048, blank=True)
+    # The page had not changed since the last look (304 or the same bytes).
+    from_cache = models.BooleanField(default=False)
+    proxy = models.ForeignKey(
+        "crawling.Proxy", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    stored_page = models.ForeignKey(
+        "crawling.StoredPage",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="tasks",
+    )
+    # Stand-alone URLs that come round again, on a grid.
+    is_recurring = models.BooleanField(default=False)
+    crawl_frequency_seconds = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(60)]
+    )
+    next_crawl_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
     created_by = models.CharField(max_length=64, blank=True)
 
@@ -304,6 +161,16 @@ class CrawlTask(Record):
                 name="crawl_task_open_in_job",
             ),
             models.Index(fields=["-created_at", "-id"], name="crawl_task_newest"),
+            models.Index(
+                fields=["next_crawl_at"],
+                condition=Q(is_recurring=True, next_crawl_at__isnull=False),
+                name="crawl_task_recurring",
+            ),
+            models.Index(
+                fields=["-completed_at", "-id"],
+                condition=Q(status="failed"),
+                name="crawl_task_dead",
+            ),
         ]
 
     def __str__(self) -> str:
