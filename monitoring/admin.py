@@ -11,7 +11,6 @@ from django.contrib import admin, messages
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import RangeDateTimeFilter, TextFilter
 from unfold.paginator import InfinitePaginator
@@ -27,9 +26,11 @@ from common.console import (
     ReadOnly,
     add_refusal,
     badge,
+    block,
     do_each,
     inside_link,
     outside_link,
+    words,
 )
 from common.errors import Refused
 from monitoring import approval, schedules, websites
@@ -87,6 +88,12 @@ class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
             "retention_days",
             "webhook_enabled",
         ]
+        labels = {
+            "base_url": "Base URL",
+            "crawl_frequency_minutes": "Crawl frequency",
+            "price_change_threshold_pct": "Threshold in percent",
+            "price_change_threshold_abs": "Threshold in money",
+        }
         help_texts = {
             "price_change_threshold_pct": "Tell about price changes of at least so many percent,",
             "price_change_threshold_abs": "or of at least this amount.",
@@ -239,8 +246,8 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         do_each(request, rows, lambda website: job(website, actor=actor), done)
 
     @badge("Status", WEBSITE_COLOURS, ordering="status")
-    def state(self, website: Website) -> tuple[str, str]:
-        return website.status, website.get_status_display()
+    def state(self, website: Website) -> str:
+        return website.get_status_display()
 
     @admin.display(description="Schedule")
     def schedule(self, website: Website) -> str:
@@ -259,9 +266,8 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         return schedules.next_run_at(website)
 
     @badge("Last result", RUN_COLOURS, ordering="last_crawl_status")
-    def last_result(self, website: Website) -> tuple[str, str]:
-        status = website.last_crawl_status
-        return status, status.replace("_", " ").capitalize() or "None yet"
+    def last_result(self, website: Website) -> str:
+        return words(website.last_crawl_status) or "None yet"
 
     @admin.display(description="Products", ordering="approved_product_count")
     def watched(self, website: Website) -> int:
@@ -351,12 +357,12 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return f"{low} to {high}" if low and high else None
 
     @badge("Stock", STOCK_COLOURS, ordering="current_stock_status")
-    def stock(self, product: Product) -> tuple[str, str]:
-        return product.current_stock_status, product.get_current_stock_status_display()
+    def stock(self, product: Product) -> str:
+        return product.get_current_stock_status_display()
 
     @badge("Approval", APPROVAL_COLOURS, ordering="approval")
-    def verdict(self, product: Product) -> tuple[str, str]:
-        return product.approval, product.get_approval_display()
+    def verdict(self, product: Product) -> str:
+        return product.get_approval_display()
 
     @admin.display(description="Score", ordering="discovery_score")
     def score(self, product: Product) -> str:
@@ -471,8 +477,8 @@ class ProductHistoryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return _price(row.price, row.currency)
 
     @badge("Stock", STOCK_COLOURS)
-    def stock(self, row: ProductHistory) -> tuple[str, str]:
-        return row.stock_status, row.get_stock_status_display()
+    def stock(self, row: ProductHistory) -> str:
+        return row.get_stock_status_display()
 
     @admin.display(description="Changed", empty_value="—")
     def news(self, row: ProductHistory) -> str | None:
@@ -488,7 +494,7 @@ class ProductHistoryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         if row.raw_crawl_data is None:
             return None
         pretty = orjson.dumps(row.raw_crawl_data, option=orjson.OPT_INDENT_2).decode()
-        return format_html('<pre class="whitespace-pre-wrap">{}</pre>', pretty)
+        return block(pretty)
 
 
 @admin.register(Change)
@@ -534,5 +540,5 @@ class ChangeAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return None if change.pct is None else f"{change.pct:+.2f}\u00a0%"
 
     @badge("Status", CHANGE_COLOURS, ordering="status")
-    def verdict(self, change: Change) -> tuple[str, str]:
-        return change.status, change.get_status_display()
+    def verdict(self, change: Change) -> str:
+        return change.get_status_display()
