@@ -409,15 +409,24 @@ def readable_binaries(home: Path, account: Account | None) -> Path:
     binaries = postgres_binaries()
     if account is None or _open_to_all(binaries / "postgres"):
         return binaries
+    package = binaries.parent.parent
     version = hashlib.sha256(str(binaries.stat().st_mtime_ns).encode()).hexdigest()[:8]
-    copy = home / f"pginstall-{version}"
+    copy = home / f"wheel-{version}"
     if not copy.exists():
         with tempfile.TemporaryDirectory(dir=home) as unfinished:
-            tree = shutil.copytree(binaries.parent, Path(unfinished) / "x", symlinks=True)
-            for path in (tree, *tree.rglob("*")):
-                os.chown(path, account.uid, account.gid, follow_symlinks=False)
-            tree.rename(copy)
-    return copy / "bin"
+            _copy_wheel(package, Path(unfinished) / "x", account).rename(copy)
+    return copy / package.name / "pginstall" / "bin"
+
+
+def _copy_wheel(package: Path, target: Path, account: Account) -> Path:
+    """The binaries find their libraries by the way from one directory to the other."""
+    shutil.copytree(package / "pginstall", target / package.name / "pginstall", symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, target / libraries.name, symlinks=True)
+    for path in (target, *target.rglob("*")):
+        os.chown(path, account.uid, account.gid, follow_symlinks=False)
+    return target
 
 
 def postgres_binaries() -> Path:
