@@ -4,6 +4,7 @@ end means for the website."""
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import uuid
 from collections.abc import Iterable
 
@@ -16,6 +17,8 @@ from crawling.models import CrawlJob
 from monitoring import schedules
 from monitoring.models import Product, Website
 from notifications.events import EventDraft, publish
+
+logger = logging.getLogger(__name__)
 
 Kind = CrawlJob.Kind
 GOOD = (CrawlJob.Status.SUCCESS, CrawlJob.Status.PARTIAL_SUCCESS)
@@ -56,6 +59,9 @@ def run_scheduled(website_id: uuid.UUID) -> CrawlJob | None:
     rows = Website.objects.select_related("periodic_task__interval")
     website = rows.filter(pk=website_id, client__is_active=True).first()
     if website is None or website.status != Website.Status.ACTIVE:
+        return None
+    if CrawlJob.objects.live().filter(website_id=website.pk, kind=Kind.MONITOR).exists():
+        logger.warning("website %s: the run before is not over, this slot is left out", website.pk)
         return None
     slot = schedules.slot_of(website, timezone.now())
     return start_monitoring(website, triggered_by=CrawlJob.Trigger.SCHEDULED, slot_at=slot)

@@ -171,3 +171,11 @@ def test_two_beats_make_one_run_per_slot(website: Website) -> None:
         first, second = runs.run_scheduled(website.pk), runs.run_scheduled(website.pk)
     assert first is not None
     assert second is None
+
+
+def test_a_run_that_is_not_over_keeps_the_next_one_away(website: Website) -> None:
+    watch(website, 1)
+    with time_machine.travel("2026-11-18T12:00:30Z", tick=False):
+        assert runs.run_scheduled(website.pk) is not None
+    with time_machine.travel("2026-11-18T13:00:30Z", tick=False):
+        assert runs.run_scheduled(website.pk) is None
