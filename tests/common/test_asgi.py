@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_django import Settings
@@ -16,7 +17,7 @@ def test_a_body_without_a_length_is_not_read_past_the_limit(settings: Settings) 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": next(chunks), "more_body": True}
 
-    async def send(_message: dict[str, Any]) -> None:
+    async def send(_message: Mapping[str, Any]) -> None:
         """Nothing is answered here."""
 
     async def app(_scope: Any, receive: Any, _send: Any) -> None:
