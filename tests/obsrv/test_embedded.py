@@ -257,7 +257,7 @@ def test_a_closed_directory_gets_its_cluster_elsewhere_until_it_is_thrown_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Neither the checkout nor its environment can be read: the binaries are copied too.
-    monkeypatch.setattr("obsrv.embedded._open_to_all", lambda _path: False)
+    monkeypatch.setattr("obsrv.embedded.homes.open_to_all", lambda _path: False)
     layout = Layout(tmp_path, throw_away=True)
     servers = Servers(layout, valkey=False)
     servers.start()
