@@ -22,6 +22,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from accounts import audit, clients, keys, webhook_secrets
 from accounts.audit import Actor
 from accounts.models import ApiKey, AuditEntry, Client, User
+from common.console import ReadOnly
 
 admin.site.unregister(Group)
 
@@ -229,18 +230,9 @@ class ApiKeyAdmin(ThroughJobs):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ModelAdmin):  # type: ignore[misc]
+class AuditEntryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     list_display = ["created_at", "actor_name", "verb", "object_type", "object_name", "client"]
     list_filter = ["actor_kind", "verb", "object_type"]
     list_select_related = ["client"]
     search_fields = ["actor_name", "object_name", "object_id", "request_id"]
     show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False

@@ -31,10 +31,6 @@ class KeyPrincipal:
         return self.key.pk
 
     @property
-    def is_operator(self) -> bool:
-        return self.key.client_id is None
-
-    @property
     def owner_id(self) -> uuid.UUID:
         """Whose idempotency keys these are."""
         return self.key.client_id or self.key.pk

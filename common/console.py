@@ -31,11 +31,17 @@ class ReadOnly:
         return False
 
 
+def words(value: str) -> str:
+    """A choice as Django labels it."""
+    return value.replace("_", " ").title()
+
+
 def badge(
     description: str, colours: dict[str, str], ordering: str | None = None
 ) -> Callable[[Shown], Shown]:
-    """A column of coloured labels: the method answers (value, text)."""
-    decorator = display(description=description, label=colours, ordering=ordering)
+    """A column of coloured labels; the method answers the label of a choice."""
+    by_label = {words(value): colour for value, colour in colours.items()}
+    decorator = display(description=description, label=by_label, ordering=ordering)
     return cast("Callable[[Shown], Shown]", decorator)
 
 
@@ -46,6 +52,11 @@ def outside_link(url: str) -> str:
     shown = url if len(url) <= 80 else f"{url[:79]}…"
     link = '<a href="{}" rel="noopener noreferrer" target="_blank" class="text-link">{}</a>'
     return format_html(link, url, shown)
+
+
+def block(text: str) -> str:
+    """Text with its own line breaks."""
+    return format_html('<pre class="whitespace-pre-wrap">{}</pre>', text)
 
 
 def inside_link(url: str, text: str) -> str:

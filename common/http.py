@@ -222,6 +222,7 @@ class _Limits:
     body_bytes: int
     decoded_bytes: int
     accept_types: tuple[str, ...] | None
+    may_follow: Callable[[str], bool] | None = None
 
 
 class Egress:
@@ -276,12 +277,13 @@ class Egress:
         max_body_bytes: int = 5 * MIB,
         max_decoded_bytes: int = 10 * MIB,
         accept_types: tuple[str, ...] | None = None,
+        may_follow: Callable[[str], bool] | None = None,
     ) -> Response:
         """Return the answer, whatever its status; with no redirects allowed, also a 3xx.
 
-        Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
+        ``may_follow`` is asked about every target of a redirect. Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
         """
-        limits = _Limits(max_body_bytes, max_decoded_bytes, accept_types)
+        limits = _Limits(max_body_bytes, max_decoded_bytes, accept_types, may_follow)
         target = self._clear(url)
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -308,6 +310,9 @@ class Egress:
                 if answer.status not in REDIRECTS or not location:
                     return await _read(answer, url, limits, started)
             target = self._next_hop(url, location)
+            if limits.may_follow is not None and not limits.may_follow(target):
+                message = "The page redirects to another site."
+                raise FetchFailed("http", message, transient=False)
             if answer.status == 303 or (answer.status in {301, 302} and method == "POST"):
                 method, body = ("HEAD" if method == "HEAD" else "GET"), None
             if headers and origin_of(target) != origin_of(url):

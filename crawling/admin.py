@@ -22,6 +22,7 @@ from common.console import (
     ReadOnly,
     add_refusal,
     badge,
+    block,
     do_each,
     inside_link,
     outside_link,
@@ -102,8 +103,8 @@ class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return host
 
     @badge("Status", JOB_COLOURS, ordering="status")
-    def state(self, job: CrawlJob) -> tuple[str, str]:
-        return job.status, job.get_status_display()
+    def state(self, job: CrawlJob) -> str:
+        return job.get_status_display()
 
     @admin.display(description="Progress")
     def done(self, job: CrawlJob) -> str:
@@ -191,8 +192,8 @@ class CrawlTaskAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return outside_link(task.final_url)
 
     @badge("Status", TASK_COLOURS, ordering="status")
-    def state(self, task: CrawlTask) -> tuple[str, str]:
-        return task.status, task.get_status_display()
+    def state(self, task: CrawlTask) -> str:
+        return task.get_status_display()
 
 
 @admin.register(CrawlError)
@@ -263,7 +264,7 @@ class DomainAdmin(ModelAdmin):  # type: ignore[misc]
         "robots_status",
         "robots_fetched_at",
         "robots_crawl_delay",
-        "robots_body",
+        "rules",
         "next_allowed_at",
         "leased_by",
         "leased_until",
@@ -285,7 +286,7 @@ class DomainAdmin(ModelAdmin):  # type: ignore[misc]
                     "robots_status",
                     "robots_fetched_at",
                     "robots_crawl_delay",
-                    "robots_body",
+                    "rules",
                 ]
             },
         ),
@@ -336,9 +337,13 @@ class DomainAdmin(ModelAdmin):  # type: ignore[misc]
     def robots(self, domain: Domain) -> Any:
         return (domain.robots_fetched_at or "Not read yet") if domain.respect_robots else "Ignored"
 
+    @admin.display(description="Rules", empty_value="—")
+    def rules(self, domain: Domain) -> str | None:
+        return block(domain.robots_body) if domain.robots_body else None
+
     @badge("Circuit", BREAKER_COLOURS, ordering="breaker_state")
-    def circuit(self, domain: Domain) -> tuple[str, str]:
-        return domain.breaker_state, domain.get_breaker_state_display()
+    def circuit(self, domain: Domain) -> str:
+        return domain.get_breaker_state_display()
 
     @admin.display(description="Success", empty_value="—")
     def success(self, domain: Domain) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import email.utils
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ from django.utils import timezone
 
 from common.errors import Refused
 from common.http import Egress, FetchFailed
+from common.retry_after import retry_after_seconds
+from common.urls import host_of
 from crawling.leases import Claim
 from crawling.models import CrawlTask
 
@@ -19,7 +20,6 @@ Category = CrawlTask.Category
 TYPES = ("text/", "application/xhtml", "application/xml", "application/json")
 # Answers that say "not now": the host is left alone for a while.
 BUSY = (429, 503)
-MAX_RETRY_AFTER_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Failure:
     transient: bool
     # Transport failures open the breaker; answers such as 404 do not.
     counts_against_host: bool = False
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,13 @@ class Page:
 async def fetch(egress: Egress, claim: Claim, *, user_agent: str) -> Page:
     fetched_at = timezone.now()
     try:
-        answer = await egress.request("GET", claim.url, headers={"User-Agent": user_agent})
+        answer = await egress.request(
+            "GET",
+            claim.url,
+            headers={"User-Agent": user_agent},
+            # Another host has a pace, rules and a lease of its own.
+            may_follow=lambda target: same_shop(claim.url, target),
+        )
     except Refused as refused:
         return Page(claim, fetched_at, Failure(Category.BLOCKED, refused.detail, transient=False))
     except FetchFailed as failed:
@@ -67,7 +74,11 @@ async def fetch(egress: Egress, claim: Claim, *, user_agent: str) -> Page:
         url=answer.url,
         body=answer.body,
         elapsed_ms=answer.elapsed_ms,
-        retry_after_seconds=retry_after(answer.status, answer.headers, fetched_at),
+        retry_after_seconds=(
+            retry_after_seconds(answer.headers.get("Retry-After", ""), now=fetched_at)
+            if answer.status in BUSY
+            else None
+        ),
         headers=answer.headers,
     )
 
@@ -91,17 +102,6 @@ def judge(status: int, headers: Mapping[str, str], body: bytes) -> Failure | Non
     return None
 
 
-def retry_after(status: int, headers: Mapping[str, str], now: dt.datetime) -> float | None:
-    """Seconds the host asked to be left alone, from either form of the header."""
-    if status not in BUSY:
-        return None
-    text = headers.get("Retry-After", "").strip()
-    if text.isdigit():
-        return float(min(int(text[:9]), MAX_RETRY_AFTER_SECONDS))
-    try:
-        moment = email.utils.parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return min(max((moment - now).total_seconds(), 0.0), float(MAX_RETRY_AFTER_SECONDS))
+def same_shop(url: str, target: str) -> bool:
+    """The same host, with or without ``www.``."""
+    return host_of(url).removeprefix("www.") == host_of(target).removeprefix("www.")

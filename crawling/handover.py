@@ -19,12 +19,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from crawling import jobs
 from crawling.fetching import Failure, Page
+from crawling.frontier import hold_websites
 from crawling.models import CrawlError, CrawlTask
 from crawling.states import Settlement, Status, lock_claimed, settle
 
@@ -53,23 +54,25 @@ def hand_over(pages: Sequence[Page]) -> int:
     except (OperationalError, InterfaceError):
         # A lost deadlock or a database away: once more, then the leases run out.
         return _write(pages)
-    except (DatabaseError, ArithmeticError, LookupError, TypeError, ValueError):
+    except Exception:
+        # Whatever one page did must not reach the others.
         if len(pages) == 1:
-            logger.exception("page %s of task %s cannot be stored", pages[0].url, pages[0].claim.id)
-            trace = traceback.format_exc()
-            return _write([_spoiled(pages[0], trace)])
+            logger.exception("the page of task %s cannot be stored", pages[0].claim.id)
+            return _write([_spoiled(pages[0], traceback.format_exc())])
     return sum(hand_over([page]) for page in pages)
 
 
 def _spoiled(page: Page, trace: str) -> Page:
-    message = f"the page could not be stored: {trace.strip().splitlines()[-1][:300]}"
-    failure = Failure(CrawlTask.Category.INTERNAL, message, transient=False)
+    failure = Failure(
+        CrawlTask.Category.INTERNAL, "the page could not be stored", transient=False, trace=trace
+    )
     return Page(page.claim, page.fetched_at, failure, status=page.status, url=page.url)
 
 
 def _write(pages: Sequence[Page]) -> int:
     stores = _read(pages)
     with transaction.atomic():
+        hold_websites(page.claim.website_id for page in pages if page.claim.website_id)
         jobs.lock(page.claim.job_id for page in pages)
         accepted = lock_claimed([(page.claim.id, page.claim.fence) for page in pages])
         verdicts: dict[uuid.UUID, Verdict] = {}
@@ -145,6 +148,7 @@ def _error(page: Page, failure: Failure) -> CrawlError:
         domain_id=page.claim.domain_id,
         category=failure.category,
         message=failure.message[:2000],
+        trace=failure.trace[-10_000:],
         fingerprint=digest.hexdigest(),
         occurred_at=page.fetched_at,
     )

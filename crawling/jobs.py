@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Count, Exists, F, OuterRef
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -17,6 +17,8 @@ from accounts.audit import SYSTEM, Actor
 from common.errors import InvalidState
 from crawling.models import CrawlJob, CrawlTask
 from crawling.states import Status, advance
+
+SUMMARY_LINES = 5
 
 
 @dataclass(slots=True)
@@ -62,6 +64,31 @@ def finish_done(job_ids: Sequence[uuid.UUID]) -> None:
         _finish(job)
 
 
+def say_waiting(domain_id: uuid.UUID, reason: str) -> None:
+    """Why nothing moves, for whoever looks at the job meanwhile."""
+    waiting = CrawlTask.objects.filter(domain_id=domain_id, status=Status.PENDING)
+    held_up = CrawlJob.objects.live().filter(id__in=waiting.values("job_id"))
+    held_up.exclude(error_summary=reason).update(error_summary=reason, updated_at=timezone.now())
+
+
+def close_empty(job: CrawlJob) -> CrawlJob:
+    """A job that found nothing to do says nothing about the shop: nobody is told."""
+    job.status, job.completed_at = CrawlJob.Status.CANCELLED, timezone.now()
+    job.error_summary = "Nothing to do: there are no pages, or they already wait in another job."
+    job.save(update_fields=["status", "completed_at", "error_summary", "updated_at"])
+    return job
+
+
+def _summary(job: CrawlJob) -> str:
+    """The most frequent errors, in words."""
+    failed = CrawlTask.objects.filter(job=job, status=Status.FAILED)
+    groups = failed.values_list("error_category", "error_message").annotate(n=Count("id"))
+    return "\n".join(
+        f"{n} × {category}: {message[:200]}"
+        for category, message, n in groups.order_by("-n", "error_message")[:SUMMARY_LINES]
+    )
+
+
 def _finish(job: CrawlJob) -> None:
     if job.errors == 0:
         job.status = CrawlJob.Status.SUCCESS
@@ -71,10 +98,27 @@ def _finish(job: CrawlJob) -> None:
         job.status = CrawlJob.Status.FAILED
     job.completed_at = timezone.now()
     job.started_at = job.started_at or job.completed_at
-    job.save(update_fields=["status", "completed_at", "started_at", "updated_at"])
+    job.error_summary = _summary(job) if job.errors else ""
+    job.save(update_fields=["status", "completed_at", "started_at", "error_summary", "updated_at"])
     if consumer := settings.JOB_CONSUMERS.get(job.kind):
         tell: Callable[[CrawlJob], None] = import_string(consumer)
         tell(job)
+
+
+@transaction.atomic
+def give_up(job: CrawlJob, reason: str) -> None:
+    """Fail what still waits; the job ends, and whoever asked for it is told."""
+    lock([job.pk])
+    waiting = CrawlTask.objects.filter(job=job)
+    failed = advance(
+        waiting.exclude(status=Status.PAUSED),
+        Status.FAILED,
+        leased_until=None,
+        error_category=CrawlTask.Category.NETWORK,
+        error_message=reason,
+        completed_at=timezone.now(),
+    )
+    count({job.pk: Tally(processed=failed, errors=failed)})
 
 
 @transaction.atomic

@@ -107,21 +107,30 @@ def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
         order = ("priority", "depth", "scheduled_at")
         rows = claimed.order_by(*order).values_list(*Claim.__slots__)
         claims = [Claim(*row) for row in rows]
-        jobs.start(claim.job_id for claim in claims)
-        return claims
+    # Afterwards: jobs are locked before tasks, never behind them.
+    jobs.start(claim.job_id for claim in claims)
+    return claims
 
 
-def renew(
-    worker: str, domain_ids: Sequence[uuid.UUID], task_ids: Sequence[uuid.UUID]
-) -> set[uuid.UUID]:
+RENEW = """
+    UPDATE crawling_crawltask SET leased_until = statement_timestamp() + make_interval(secs => %s)
+    WHERE id IN (
+        SELECT t.id FROM crawling_crawltask t
+        JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence
+        WHERE t.status = 'crawling' FOR UPDATE OF t SKIP LOCKED)
+"""
+
+
+def renew(worker: str, domain_ids: Sequence[uuid.UUID], claims: Sequence[Claim]) -> set[uuid.UUID]:
     """Keep what is held; answers the domains that are still the worker's."""
-    with transaction.atomic():
-        mine = Domain.objects.filter(id__in=domain_ids, leased_by=worker)
-        mine.update(leased_until=Now() + _lease())
-        CrawlTask.objects.filter(id__in=task_ids, status=Status.CRAWLING).update(
-            leased_until=Now() + _lease()
+    mine = Domain.objects.filter(id__in=domain_ids, leased_by=worker)
+    mine.update(leased_until=Now() + _lease())
+    with connection.cursor() as cursor:
+        # One that is locked is being written or returned right now: no need to keep it.
+        cursor.execute(
+            RENEW, [settings.CRAWL_LEASE_SECONDS, [c.id for c in claims], [c.fence for c in claims]]
         )
-        return set(mine.values_list("id", flat=True))
+    return set(mine.values_list("id", flat=True))
 
 
 def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None) -> None:
@@ -130,23 +139,25 @@ def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.dateti
     )
 
 
-def return_tasks(claims: Iterable[Claim], *, scheduled_at: dt.datetime | None = None) -> None:
+def return_tasks(claims: Iterable[Claim]) -> None:
     """Give back claims that were not worked on: they count for nothing."""
     by_fence: dict[int, list[uuid.UUID]] = {}
     for claim in claims:
         by_fence.setdefault(claim.fence, []).append(claim.id)
-    moved = {} if scheduled_at is None else {"scheduled_at": scheduled_at}
     for fence, ids in by_fence.items():
         mine = CrawlTask.objects.filter(id__in=ids, fence=fence, status=Status.CRAWLING)
-        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1, **moved)
+        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1)
 
 
 def return_expired() -> int:
     """The sweeper: tasks of dead workers run again, poison goes to the dead letters."""
     with transaction.atomic():
         expired = CrawlTask.objects.filter(status=Status.CRAWLING, leased_until__lt=Now())
+        doomed = set(expired.filter(claims__gte=MAX_CLAIMS).values_list("id", "job_id"))
+        jobs.lock(job_id for _, job_id in doomed)
         locked = list(expired.select_for_update(skip_locked=True).values_list("id", "claims"))
-        poison = [task_id for task_id, claims in locked if claims >= MAX_CLAIMS]
+        held = {task_id for task_id, _ in doomed}
+        poison = [task_id for task_id, _ in locked if task_id in held]
         alive = [task_id for task_id, claims in locked if claims < MAX_CLAIMS]
         advance(
             CrawlTask.objects.filter(id__in=alive),

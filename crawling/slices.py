@@ -12,7 +12,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -50,7 +50,7 @@ class Slice:
         self.visits: dict[uuid.UUID, asyncio.Task[None]] = {}
         self.held: dict[uuid.UUID, Claim] = {}
         self.written = 0
-        self.trouble: DatabaseError | None = None
+        self.trouble: Exception | None = None
         self.pages: asyncio.Queue[Page | None] = asyncio.Queue(2 * settings.CRAWL_BATCH_PAGES)
         self._database = ThreadPoolExecutor(1, "obsrv-slice-db")
 
@@ -81,7 +81,8 @@ class Slice:
             egress=egress,
             deadline=self.deadline,
             claim=self._claim,
-            emit=self._emit,
+            emit=self.pages.put,
+            forget=self._forget,
             in_database=self.in_database,
         )
         idle_since = time.monotonic()
@@ -112,14 +113,19 @@ class Slice:
         self.held |= {claim.id: claim for claim in claims}
         return claims
 
-    async def _emit(self, page: Page) -> None:
-        await self.pages.put(page)
+    def _forget(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            self.held.pop(claim.id, None)
 
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(settings.CRAWL_LEASE_SECONDS / 3)
-            domains, tasks = list(self.visits), list(self.held)
-            mine = await self.in_database(leases.renew, self.worker, domains, tasks)
+            domains, claims = list(self.visits), list(self.held.values())
+            try:
+                mine = await self.in_database(leases.renew, self.worker, domains, claims)
+            except DatabaseError:
+                logger.warning("leases could not be renewed", exc_info=True)
+                continue
             for domain_id in set(domains) - mine:
                 if visit := self.visits.get(domain_id):
                     visit.cancel()
@@ -132,10 +138,9 @@ class Slice:
             if self.trouble is None:
                 try:
                     self.written += await self.in_database(hand_over, batch)
-                except DatabaseError as error:
+                except Exception as error:  # noqa: BLE001  raised again when all is taken
                     self.trouble = error
-            for page in batch:
-                self.held.pop(page.claim.id, None)
+            self._forget(page.claim for page in batch)
 
     async def _next_batch(self) -> list[Page]:
         """Up to a batch of pages, gathered for a moment; empty at the end."""

@@ -11,7 +11,6 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
-from common.errors import InvalidState
 from crawling.models import CrawlTask
 
 Status = CrawlTask.Status
@@ -21,15 +20,6 @@ def advance(tasks: QuerySet[CrawlTask], to: str, **fields: Any) -> int:
     """Move those that may; answers how many did. Compare-and-set: a task that is
     elsewhere by now stays there."""
     return tasks.filter(status__in=CrawlTask.MOVES[to]).update(status=to, **fields)
-
-
-def require(task: CrawlTask, to: str) -> None:
-    """Refuse a move the table does not allow, naming the states that allow it."""
-    allowed = CrawlTask.MOVES[to]
-    if task.status not in allowed:
-        raise InvalidState(
-            f"A task that is {task.status} cannot become {to}; it must be one of: {', '.join(allowed)}."
-        )
 
 
 @dataclass(frozen=True, slots=True)

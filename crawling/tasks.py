@@ -8,12 +8,11 @@ from celery import shared_task
 from django.utils import timezone
 
 from common.wakeups import wake
-from crawling import leases
+from crawling import leases, retention
 from crawling.frontier import CRAWL
-from crawling.models import CrawlTask
 from crawling.slices import run_slice
 
-KEEP_TASKS = dt.timedelta(days=30)
+KEEP = dt.timedelta(days=30)
 
 
 @shared_task
@@ -41,8 +40,4 @@ def return_expired_leases() -> int:
 
 @shared_task
 def purge() -> int:
-    """Tasks that ended a month ago."""
-    old = CrawlTask.objects.filter(
-        status__in=CrawlTask.TERMINAL, completed_at__lt=timezone.now() - KEEP_TASKS
-    )
-    return old.delete()[0]
+    return retention.purge(before=timezone.now() - KEEP)

@@ -8,7 +8,7 @@ import math
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from common.http import Egress
+from crawling import jobs
 from crawling.fetching import BUSY, Failure, Page, fetch
 from crawling.leases import Claim, release_domain, return_tasks
 from crawling.models import CrawlTask, Domain
@@ -27,6 +28,7 @@ CLAIM_AHEAD = 200
 EWMA_WEIGHT = 0.2
 # A visit that ends in an unforeseen error must not begin again at once, for ever.
 AFTER_TROUBLE = dt.timedelta(seconds=60)
+ROBOTS_SILENT = "Waiting: robots.txt of the shop does not answer; it is asked again and again."
 ROBOTS_FORBID = Failure(
     CrawlTask.Category.ROBOTS, "robots.txt of the shop forbids this page", transient=False
 )
@@ -41,6 +43,7 @@ class Slicing:
     deadline: float
     claim: Callable[[uuid.UUID, int], Awaitable[list[Claim]]]
     emit: Callable[[Page], Awaitable[None]]
+    forget: Callable[[Iterable[Claim]], None]
     in_database: Callable[..., Awaitable[Any]]
 
 
@@ -62,17 +65,23 @@ class Visit:
         try:
             if await self._may_enter():
                 workers = 1 if self.breaker.probing else self.domain.max_concurrent_requests
-                await asyncio.gather(*(self._work() for _ in range(workers)))
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(workers):
+                        group.create_task(self._work())
                 next_allowed_at = self.pace.next_allowed_at
             else:
                 next_allowed_at = timezone.now() + ROBOTS_RETRY
         finally:
+            self.slicing.forget(self.waiting)
             await self.slicing.in_database(self._leave, next_allowed_at)
 
     async def _may_enter(self) -> bool:
         self.robots, columns = await read_robots(self.domain, self.slicing.egress)
         if columns:
             await self.slicing.in_database(self._keep, columns)
+        if self.robots.unreachable:
+            self.failures += 1
+            await self.slicing.in_database(jobs.say_waiting, self.domain.id, ROBOTS_SILENT)
         self.pace = Pace(self.domain, self.robots, just_asked=bool(columns))
         return not self.robots.unreachable
 
@@ -129,7 +138,9 @@ class Visit:
             self.response_ms = before + EWMA_WEIGHT * (page.elapsed_ms - before)
 
     def _keep(self, columns: dict[str, Any]) -> None:
-        Domain.objects.filter(id=self.domain.id).update(**columns)
+        """Unless the lease was lost: then the domain is another worker's to describe."""
+        mine = Domain.objects.filter(id=self.domain.id, leased_by=self.slicing.worker)
+        mine.update(**columns)
 
     def _leave(self, next_allowed_at: dt.datetime | None) -> None:
         return_tasks(self.waiting)

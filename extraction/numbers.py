@@ -14,7 +14,7 @@ PLAIN = re.compile(r"\d+(?:\.\d+)?\Z", re.ASCII)
 
 def parse_amount(value: object) -> Decimal | None:
     """The amount a structured value stands for; None when there is none to trust."""
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         return None
     text = str(value).strip()
     if not PLAIN.match(text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -27,7 +28,6 @@ AVAILABILITY = {
     "availablefororder": Stock.BACKORDER,
     "discontinued": Stock.DISCONTINUED,
 }
-META = re.compile(rb"<meta\s[^>]{0,2000}?>", re.IGNORECASE)
 ATTRIBUTE = re.compile(rb"""([a-z:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 CURRENCY = re.compile(r"[A-Z]{3}\Z")
 SPACE = re.compile(r"\s+")
@@ -146,14 +146,23 @@ def _from_opengraph(meta: dict[str, str], url: str) -> ProductItem | NoProduct:
 def _meta(body: bytes) -> dict[str, str]:
     """Properties of the page's meta elements; the first of a name counts."""
     found: dict[str, str] = {}
-    for tag in META.findall(body, 0, 300_000):
-        if b"og:" not in tag and b"product:" not in tag:
-            continue
+    for tag in _tags(body[:300_000]):
         parts = {m[0].lower(): m[1] or m[2] or m[3] for m in ATTRIBUTE.findall(tag)}
         name = (parts.get(b"property") or parts.get(b"name") or b"").decode("ascii", "ignore")
         content = html.unescape(parts.get(b"content", b"").decode("utf-8", "replace"))
         found.setdefault(name.lower(), _clean(content))
     return found
+
+
+def _tags(head: bytes) -> Iterator[bytes]:
+    """Meta elements that may tell of a product; each byte is looked at once."""
+    position = 0
+    while (start := head.find(b"<meta", position)) >= 0:
+        end = head.find(b">", start)
+        position = end if end > 0 else len(head)
+        tag = head[start : min(position, start + 4000)]
+        if b"og:" in tag or b"product:" in tag:
+            yield tag
 
 
 def _stock(text: str) -> Stock:
@@ -217,7 +226,7 @@ def _text(value: Any, limit: int = 2048) -> str:
         value = value[0] if value else ""
     if isinstance(value, dict):
         value = value.get("@value") or value.get("@id") or ""
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return _clean(html.unescape(value) if isinstance(value, str) else str(value))[:limit]
 

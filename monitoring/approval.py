@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.audit import Actor
 from common.errors import InvalidState, LimitReached
+from crawling.frontier import hold_websites
 from monitoring import runs, schedules
 from monitoring.facts import product_object
 from monitoring.models import Product, Website
@@ -24,7 +25,7 @@ def approve(product_ids: Sequence[uuid.UUID], *, actor: Actor) -> list[Product]:
     """Watch these products from now on; answers those that were not watched before.
     Their baseline is crawled at once, and the website becomes active."""
     approved: list[Product] = []
-    for website in _websites_of(product_ids):
+    for website in lock_websites_of(product_ids):
         fresh = _lock(website, product_ids, (Approval.PENDING, Approval.REJECTED))
         if not fresh:
             continue
@@ -41,7 +42,7 @@ def approve(product_ids: Sequence[uuid.UUID], *, actor: Actor) -> list[Product]:
 def reject(product_ids: Sequence[uuid.UUID], *, actor: Actor) -> list[Product]:
     """Not wanted: stays rejected when it is discovered again."""
     rejected: list[Product] = []
-    for website in _websites_of(product_ids):
+    for website in lock_websites_of(product_ids):
         fresh = _lock(website, product_ids, (Approval.PENDING, Approval.APPROVED))
         _set(website, fresh, Approval.REJECTED, actor, "reject")
         _recount(website)
@@ -69,9 +70,10 @@ def reject_one(product: Product, *, actor: Actor) -> Product:
     return product
 
 
-def _websites_of(product_ids: Sequence[uuid.UUID]) -> list[Website]:
+def lock_websites_of(product_ids: Sequence[uuid.UUID]) -> list[Website]:
     """Locked in id order, before their products."""
-    ids = Product.objects.filter(id__in=product_ids).values("website_id")
+    ids = set(Product.objects.filter(id__in=product_ids).values_list("website_id", flat=True))
+    hold_websites(ids)
     rows = Website.objects.filter(id__in=ids).order_by("id")
     return list(
         rows.select_related("client", "periodic_task").select_for_update(of=("self",), no_key=True)

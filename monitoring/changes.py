@@ -14,6 +14,8 @@ Kind = Change.Kind
 AVAILABLE = {StockStatus.IN_STOCK, StockStatus.LIMITED_AVAILABILITY}
 UNAVAILABLE = {StockStatus.OUT_OF_STOCK, StockStatus.DISCONTINUED}
 HUNDRED = Decimal(100)
+# What the column holds.
+LARGEST_PCT = Decimal(10) ** 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +74,29 @@ def judge(before: State, seen: Seen, rules: Rules) -> Judgement:
     """The state after a check, and the news in it. The first check is the silent baseline."""
     price_news, state = _judge_price(before, seen, rules)
     stock_news, state = _judge_stock(state, seen)
-    same_currency = before.currency in ("", seen.currency)
-    price_changed = None not in (before.price, seen.price) and (
+    same_currency = (seen.currency or before.currency) == (before.currency or seen.currency)
+    price_changed = None not in (before.notified_price, seen.price) and (
         seen.price != before.price or not same_currency
     )
     return Judgement(
         state=state,
         news=(*price_news, *stock_news),
         price_changed=price_changed,
-        stock_changed=StockStatus.UNKNOWN not in (before.stock, state.stock)
+        stock_changed=bool(before.notified_stock)
+        and StockStatus.UNKNOWN not in (before.stock, state.stock)
         and before.stock != state.stock,
-        price_change_pct=change_pct(before.price, seen.price) if same_currency else None,
+        price_change_pct=change_pct(before.price, seen.price)
+        if same_currency and before.notified_price is not None
+        else None,
     )
 
 
 def change_pct(old: Decimal | None, new: Decimal | None) -> Decimal | None:
-    """Null when there is nothing to compare with, or nothing to divide by."""
+    """Null when there is nothing to compare with, nothing to divide by, or no end to it."""
     if old is None or new is None or old <= 0:
         return None
-    return ((new - old) / old * HUNDRED).quantize(Decimal("0.0001"))
+    pct = (new - old) / old * HUNDRED
+    return pct.quantize(Decimal("0.0001")) if pct < LARGEST_PCT else None
 
 
 def _judge_price(before: State, seen: Seen, rules: Rules) -> tuple[list[News], State]:
@@ -101,16 +107,27 @@ def _judge_price(before: State, seen: Seen, rules: Rules) -> tuple[list[News], S
     if before.notified_price is None:
         return [], _told(_extremes(state, seen.price), seen.price, currency)
     if currency != before.notified_currency:
-        flip = News(
-            Kind.CURRENCY_CHANGED, before.notified_currency, currency, "currency", quarantined=True
-        )
-        fresh = replace(state, lowest=None, highest=None)
-        return [flip], _told(_extremes(fresh, seen.price), seen.price, currency)
+        return _judge_currency(before, state, seen.price)
     rule = crossed(before.notified_price, seen.price, rules)
     if rule is None:
         return [], _extremes(state, seen.price)
     news = _price_news(before, seen.price, currency, rule)
     return news, _told(_extremes(state, seen.price), seen.price, currency)
+
+
+def _judge_currency(before: State, state: State, price: Decimal) -> tuple[list[News], State]:
+    """A flip is doubted and moves no baseline; seen twice in a row it is the new currency."""
+    if before.currency == state.currency:
+        fresh = replace(state, lowest=None, highest=None)
+        return [], _told(_extremes(fresh, price), price, state.currency)
+    flip = News(
+        Kind.CURRENCY_CHANGED,
+        before.notified_currency,
+        state.currency,
+        "currency",
+        quarantined=True,
+    )
+    return [flip], state
 
 
 def crossed(old: Decimal, new: Decimal, rules: Rules) -> str | None:

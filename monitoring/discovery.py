@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from common.urls import normalize_url, url_hash
+from common.errors import Refused
+from common.urls import normalize_url, parse_url, url_hash
 from crawling import frontier
 from crawling.fetching import Page
 from crawling.frontier import Target
@@ -22,6 +23,8 @@ from monitoring.models import Product, Website
 
 # Seed pages and the pages they link to, e.g. home → category → product.
 MAX_DEPTH = 2
+# What the columns hold.
+LONGEST_URL = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def _follow(readings: Sequence[Reading]) -> None:
     wanted: dict[uuid.UUID, dict[str, Target]] = defaultdict(dict)
     for reading in readings:
         claim = reading.page.claim
-        for link in reading.links:
+        for link in filter(None, map(_askable, reading.links)):
             target = Target(url=link, depth=claim.depth + 1, parent_id=claim.id)
             wanted[claim.job_id].setdefault(url_hash(normalize_url(link)), target)
     for job in CrawlJob.objects.filter(id__in=wanted):
@@ -68,6 +71,15 @@ def _follow(readings: Sequence[Reading]) -> None:
         fresh = [target for digest, target in wanted[job.pk].items() if digest not in asked]
         room = max(0, settings.DISCOVERY_MAX_PAGES - len(asked))
         frontier.submit(job, purpose="discover", targets=fresh[:room])
+
+
+def _askable(link: str) -> str | None:
+    """The link as it can be asked for; None for one that is malformed or too long."""
+    try:
+        parsed = parse_url(link, allow_local=True)
+    except Refused:
+        return None
+    return parsed if len(normalize_url(parsed)) <= LONGEST_URL else None
 
 
 def _keep_candidates(readings: Sequence[Reading]) -> set[uuid.UUID]:

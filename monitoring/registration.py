@@ -13,7 +13,7 @@ from accounts import audit
 from accounts.audit import Actor
 from accounts.models import Client
 from common.errors import Conflict, DomainBlocked, LimitReached, Refused, UrlInvalid
-from common.http import check_target
+from common.http import Policy, check_target
 from common.urls import host_of, normalize_url, url_hash
 from crawling.models import Domain
 from monitoring import runs, schedules
@@ -41,7 +41,7 @@ class Registration:
 
 def register_website(client: Client, wanted: Registration, *, actor: Actor) -> Website:
     """Keep the shop, make its schedule and start discovery; nothing is kept on refusal."""
-    base_url = _checked(wanted.base_url, "base_url")
+    base_url = _naming("base_url", check_target, wanted.base_url).partition("?")[0]
     host = host_of(base_url)
     seeds = [_seed(url, host, index) for index, url in enumerate(wanted.seed_urls or [base_url])]
     _refuse_blocked(host)
@@ -112,10 +112,6 @@ def _create(client: Client, wanted: Registration, base_url: str, seeds: list[str
     return website
 
 
-def _checked(url: str, attr: str) -> str:
-    return _naming(attr, check_target, url)
-
-
 def _naming(attr: str, check: Callable[[str], str], url: str) -> str:
     try:
         return check(url)
@@ -124,11 +120,12 @@ def _naming(attr: str, check: Callable[[str], str], url: str) -> str:
 
 
 def _seed(url: str, host: str, index: int) -> str:
+    """On the host of ``base_url``, whose address was looked up: once is enough."""
     attr = f"seed_urls.{index}"
-    checked = _checked(url, attr)
-    if host_of(checked) != host:
+    parsed = _naming(attr, Policy.from_settings().parse, url)
+    if host_of(parsed) != host:
         raise UrlInvalid(f"Seed URLs must be on {host}, the host of base_url.", attr=attr)
-    return checked
+    return parsed
 
 
 def _refuse_blocked(host: str) -> None:

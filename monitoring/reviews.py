@@ -25,7 +25,7 @@ class Outcome:
 
 
 def pending_ids(
-    visible: ProductQuerySet, *, website: uuid.UUID | None, score_min: float | None
+    visible: ProductQuerySet, *, website: uuid.UUID | None = None, score_min: float | None = None
 ) -> list[uuid.UUID]:
     """The candidates a filter means, the best first, at most as many as one call takes."""
     rows = visible.filter(approval=Product.Approval.PENDING)
@@ -47,6 +47,8 @@ def decide(
 ) -> list[Outcome]:
     """Approve or reject each; a dry run does the same and takes it back."""
     websites = dict(visible.filter(id__in=ids).values_list("id", "website_id"))
+    # All of them before the first event is written: feeds are locked last.
+    approval.lock_websites_of(list(websites))
     outcomes: dict[uuid.UUID, Outcome] = {}
     for website_id in sorted(set(websites.values())):
         group = [pk for pk in websites if websites[pk] == website_id]

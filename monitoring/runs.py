@@ -4,10 +4,12 @@ end means for the website."""
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import uuid
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from crawling import frontier, jobs
@@ -16,6 +18,8 @@ from crawling.models import CrawlJob
 from monitoring import schedules
 from monitoring.models import Product, Website
 from notifications.events import EventDraft, publish
+
+logger = logging.getLogger(__name__)
 
 Kind = CrawlJob.Kind
 GOOD = (CrawlJob.Status.SUCCESS, CrawlJob.Status.PARTIAL_SUCCESS)
@@ -57,8 +61,28 @@ def run_scheduled(website_id: uuid.UUID) -> CrawlJob | None:
     website = rows.filter(pk=website_id, client__is_active=True).first()
     if website is None or website.status != Website.Status.ACTIVE:
         return None
-    slot = schedules.slot_of(website, timezone.now())
+    slot = _due_slot(website)
+    if slot is None or not _run_before_is_over(website):
+        return None
     return start_monitoring(website, triggered_by=CrawlJob.Trigger.SCHEDULED, slot_at=slot)
+
+
+def _run_before_is_over(website: Website) -> bool:
+    """A slow run goes on and this slot is left out; one that got no answer by now failed."""
+    live = CrawlJob.objects.live().filter(website_id=website.pk, kind=Kind.MONITOR)
+    for job in live.order_by("id"):
+        if job.processed:
+            logger.warning("website %s: the run before is not over, a slot is left out", website.pk)
+            return False
+        jobs.give_up(job, "The shop did not answer before the next run was due.")
+    website.refresh_from_db(fields=["status"])
+    return website.status == Website.Status.ACTIVE
+
+
+def _due_slot(website: Website) -> dt.datetime | None:
+    mine = CrawlJob.objects.filter(website_id=website.pk, kind=Kind.MONITOR)
+    last = mine.aggregate(last=Max("slot_at"))["last"]
+    return schedules.slot_of(website, timezone.now(), last)
 
 
 def finish_discovery(job: CrawlJob) -> None:
@@ -115,10 +139,7 @@ def _open(
 
 def _fill(job: CrawlJob, purpose: str, targets: list[Target]) -> CrawlJob:
     frontier.submit(job, purpose=purpose, targets=targets)
-    if job.total == 0:
-        jobs.finish_done([job.pk])
-        job.refresh_from_db()
-    return job
+    return jobs.close_empty(job) if job.total == 0 else job
 
 
 def _targets(products: Iterable[Product]) -> list[Target]:

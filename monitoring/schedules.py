@@ -24,6 +24,9 @@ TASK = "monitoring.tasks.crawl_website"
 CRON_FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 SHORTEST_SECONDS = 10
 LONGEST_SECONDS = 31 * 24 * 3600
+DAY = dt.timedelta(days=1)
+# Slots to go through after an outage before giving up on the exact one.
+MOST_SLOTS = 20_000
 UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -121,17 +124,25 @@ def switch(website: Website, *, on: bool) -> None:
         task.save()
 
 
-def slot_of(website: Website, now: dt.datetime) -> dt.datetime:
-    """The moment a scheduled run stands for: two beats, or a doubled message, mean one.
+def slot_of(website: Website, now: dt.datetime, last: dt.datetime | None) -> dt.datetime | None:
+    """The due moment a scheduled run stands for; None when the last one stands for it.
 
-    Cron runs at most once a minute; an interval once in its length.
+    Taken from the schedule and not from the clock: two beats, or one message that comes
+    twice, mean the same moment however far apart they are worked on. Slots missed in an
+    outage are not made up for.
     """
-    task = website.periodic_task
-    seconds = 60.0
-    if task is not None and task.interval is not None:
-        seconds = max(1.0, task.interval.schedule.run_every.total_seconds())
-    stamp = now.timestamp()
-    return dt.datetime.fromtimestamp(stamp - stamp % seconds, tz=dt.UTC)
+    schedule = website.periodic_task.schedule if website.periodic_task else None
+    if schedule is None:
+        return None
+    # Whole days since it was registered, less one: the same anchor for whoever asks.
+    due = last or website.created_at + ((now - website.created_at) // DAY - 1) * DAY
+    found = None
+    for _ in range(MOST_SLOTS):
+        due = now + schedule.remaining_estimate(due)
+        if due > now:
+            return found
+        found = due
+    return found
 
 
 def next_run_at(website: Website) -> dt.datetime | None:

@@ -78,7 +78,8 @@ def write(checks: Sequence[Check]) -> None:
     if not checks:
         return
     with connection.cursor() as cursor:
-        with cursor.copy(HISTORY) as copy:
+        # COPY goes past Django, which would turn psycopg's errors into its own.
+        with connection.wrap_database_errors, cursor.copy(HISTORY) as copy:
             for check in checks:
                 copy.write_row(_history_row(check))
         columns = zip(*(_product_row(check) for check in checks), strict=True)

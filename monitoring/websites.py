@@ -14,6 +14,7 @@ from accounts.audit import Actor
 from common.errors import Conflict, InvalidState, Stale
 from common.ids import uuid7
 from crawling import jobs
+from crawling.frontier import hold_websites
 from crawling.models import CrawlJob
 from monitoring import runs, schedules
 from monitoring.models import Website
@@ -126,6 +127,7 @@ def crawl_now(website: Website, *, actor: Actor) -> CrawlJob:
     locked = _lock(website)
     _require(locked, (Status.ACTIVE,), "crawled")
     _refuse_second(locked, CrawlJob.Kind.MONITOR)
+    _refuse_second(locked, CrawlJob.Kind.BASELINE)
     job = runs.start_monitoring(locked, triggered_by=CrawlJob.Trigger.MANUAL)
     assert job is not None
     _record_run(locked, job, actor, "crawl")
@@ -146,6 +148,7 @@ def discover_now(website: Website, *, actor: Actor) -> CrawlJob:
 def delete_website(website: Website, *, actor: Actor) -> None:
     """With its products, schedule, endpoint and history; what is on its way is dropped."""
     with transaction.atomic():
+        hold_websites([website.pk])
         # Jobs are locked before websites, as everywhere.
         for job in CrawlJob.objects.live().filter(website_id=website.pk).order_by("id"):
             jobs.cancel(job, actor=actor)
@@ -173,6 +176,7 @@ def _delete_history(website_id: uuid.UUID) -> None:
 
 
 def _lock(website: Website) -> Website:
+    hold_websites([website.pk])
     rows = Website.objects.select_for_update(of=("self",), no_key=True)
     return rows.select_related("client", "periodic_task__crontab", "periodic_task__interval").get(
         pk=website.pk

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -11,32 +12,14 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from unfold.admin import ModelAdmin, TabularInline
 
-from accounts.audit import Actor
-from accounts.models import User
+from accounts.admin import actor_of
+from common.console import ReadOnly, block, do_each
 from common.errors import Refused
 from notifications import endpoints
 from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
 
 GRACE_SECONDS = 3600
 T = TypeVar("T")
-
-
-def _actor(request: HttpRequest) -> Actor:
-    assert isinstance(request.user, User)
-    return Actor.operator(request.user)
-
-
-class ReadOnly:
-    """Rows the console shows and nobody edits by hand."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -85,46 +68,41 @@ class WebhookEndpointAdmin(ModelAdmin):  # type: ignore[misc]
             for name in ("url", "events", "description", "timeout_seconds")
         }
         if change:
-            endpoints.update_endpoint(obj, actor=_actor(request), **fields)
+            endpoints.update_endpoint(obj, actor=actor_of(request), **fields)
             return
-        made = endpoints.create_endpoint(obj.client, actor=_actor(request), **fields)
+        made = endpoints.create_endpoint(obj.client, actor=actor_of(request), **fields)
         obj.pk = made.pk
         self._show_secret(request, made.url, made.secret_current)
 
     def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
-        endpoints.delete_endpoint(obj, actor=_actor(request))
+        endpoints.delete_endpoint(obj, actor=actor_of(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
         for endpoint in queryset:
-            endpoints.delete_endpoint(endpoint, actor=_actor(request))
+            endpoints.delete_endpoint(endpoint, actor=actor_of(request))
 
     @admin.action(description="Send a test event", permissions=["change"])
     def send_test(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        for endpoint in queryset:
-            try:
-                endpoints.send_test(endpoint, _actor(request))
-            except Refused as refusal:
-                self.message_user(request, f"{endpoint}: {refusal.detail}", messages.ERROR)
-            else:
-                self.message_user(request, f"A test is on its way to {endpoint}.")
+        job = partial(endpoints.send_test, actor=actor_of(request))
+        do_each(request, queryset, job, "being tested")
 
     @admin.action(
         description="Rotate the secret (the old one signs for 1 h)", permissions=["change"]
     )
     def rotate_secret(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
         for endpoint in queryset:
-            secret = endpoints.rotate_secret(endpoint, GRACE_SECONDS, _actor(request))
+            secret = endpoints.rotate_secret(endpoint, GRACE_SECONDS, actor_of(request))
             self._show_secret(request, endpoint.url, secret)
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
         for endpoint in queryset:
-            endpoints.update_endpoint(endpoint, actor=_actor(request), is_active=True)
+            endpoints.update_endpoint(endpoint, actor=actor_of(request), is_active=True)
 
     @admin.action(description="Disable", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
         for endpoint in queryset:
-            endpoints.update_endpoint(endpoint, actor=_actor(request), is_active=False)
+            endpoints.update_endpoint(endpoint, actor=actor_of(request), is_active=False)
 
     def _show_secret(self, request: HttpRequest, url: str, secret: str) -> None:
         text = format_html("{}: the secret, shown once: <code>{}</code>", url, secret)
@@ -150,7 +128,7 @@ class EventAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     @admin.display(description="body")
     def content(self, event: Event) -> str:
         pretty = orjson.dumps(orjson.loads(event.body), option=orjson.OPT_INDENT_2).decode()
-        return format_html("<pre>{}</pre>", pretty)
+        return block(pretty)
 
 
 class AttemptInline(ReadOnly, TabularInline):  # type: ignore[misc]
@@ -183,10 +161,5 @@ class DeliveryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.action(description="Send again", permissions=["redeliver"])
     def redeliver(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        for delivery in queryset:
-            try:
-                endpoints.redeliver(delivery, _actor(request))
-            except Refused as refusal:
-                self.message_user(request, f"{delivery}: {refusal.detail}", messages.ERROR)
-            else:
-                self.message_user(request, f"{delivery} is on its way again.")
+        job = partial(endpoints.redeliver, actor=actor_of(request))
+        do_each(request, queryset, job, "being sent again")

@@ -68,16 +68,19 @@ def update_endpoint(
     endpoint: WebhookEndpoint, *, actor: Actor, **changes: Unpack[Changes]
 ) -> WebhookEndpoint:
     """Change what is named; switching on again forgets why it was off."""
-    checked = _checked(changes)
-    with transaction.atomic():
-        endpoint = WebhookEndpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)
-        before = _facts(endpoint)
-        for name, value in checked.items():
-            setattr(endpoint, name, value)
-        if checked.get("is_active"):
-            endpoint.disabled_reason = ""
-            endpoint.failing_since = None
-        _save_changes(endpoint, before, actor)
+    return _change(endpoint, _checked(changes), actor)
+
+
+@transaction.atomic
+def _change(endpoint: WebhookEndpoint, checked: dict[str, Any], actor: Actor) -> WebhookEndpoint:
+    endpoint = WebhookEndpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)
+    before = _facts(endpoint)
+    for name, value in checked.items():
+        setattr(endpoint, name, value)
+    if checked.get("is_active"):
+        endpoint.disabled_reason = ""
+        endpoint.failing_since = None
+    _save_changes(endpoint, before, actor)
     return endpoint
 
 
@@ -96,7 +99,10 @@ def delete_endpoint(endpoint: WebhookEndpoint, *, actor: Actor) -> None:
 def set_website_endpoint(
     client: Client, website_id: uuid.UUID, url: str | None, actor: Actor
 ) -> WebhookEndpoint | None:
-    """The endpoint that hears about one website only, signed with the client's secret."""
+    """The endpoint that hears about one website only, signed with the client's secret.
+
+    ``url`` is what ``checked_url`` answered: that may ask the DNS, and callers hold locks here.
+    """
     endpoint = client.webhook_endpoints.filter(website_id=website_id).first()
     if not url:
         if endpoint:
@@ -106,7 +112,7 @@ def set_website_endpoint(
         return _insert(
             WebhookEndpoint(
                 client=client,
-                url=checked_url(url, attr="webhook_endpoint_url"),
+                url=url,
                 events=list(ALL_EVENTS),
                 website_id=website_id,
                 timeout_seconds=_default_timeout(),
@@ -115,7 +121,7 @@ def set_website_endpoint(
         )
     if endpoint.url == url:
         return endpoint
-    return update_endpoint(endpoint, actor=actor, url=url, is_active=True)
+    return _change(endpoint, {"url": url, "is_active": True}, actor)
 
 
 def website_endpoint_urls(website_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:

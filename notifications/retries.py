@@ -6,12 +6,11 @@ import datetime as dt
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
+from common.retry_after import retry_after_seconds
 from notifications.models import Delivery
 
-RETRY_AFTER_MAX_SECONDS = 24 * 3600.0
 SPREAD = 0.1
 
 _dice = secrets.SystemRandom()
@@ -46,18 +45,3 @@ def judge(
             # A receiver that says "at once" would use up all tries within a second.
             delay = max(asked, schedule[0])
     return Verdict(Delivery.Status.RETRYING, delay_seconds=delay)
-
-
-def retry_after_seconds(text: str, *, now: dt.datetime) -> float | None:
-    """Seconds or an HTTP date, at most a day; None when it says nothing we can read."""
-    text = text.strip()
-    if text.isascii() and text.isdecimal():
-        # A float first: a thousand digits are no reason to count.
-        return min(float(text[:12]), RETRY_AFTER_MAX_SECONDS)
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return min(max((moment - now).total_seconds(), 0.0), RETRY_AFTER_MAX_SECONDS)

@@ -53,6 +53,8 @@ PUBLIC_URL = env.str("PUBLIC_URL", default=f"http://localhost:{PORT}").rstrip("/
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=PRODUCTION)
+# Health checks come from inside, without TLS.
+SECURE_REDIRECT_EXEMPT = [r"^health"]
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
 # Health checks come from inside, without TLS.
@@ -270,6 +272,9 @@ UNFOLD = {
     "SITE_HEADER": "Obsrv",
     "SITE_SUBHEADER": "Price and stock intelligence",
     "SITE_SYMBOL": "visibility",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}obsrv/icon.svg"}
+    ],
     "SHOW_HISTORY": True,
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
 }

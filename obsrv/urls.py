@@ -8,6 +8,7 @@ from obsrv import health
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
+    path("favicon.ico", RedirectView.as_view(url="/static/obsrv/icon.svg")),
     path("admin/", admin.site.urls),
     path("api/", include("obsrv.api")),
     path("health", health.live, name="health"),

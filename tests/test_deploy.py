@@ -147,6 +147,6 @@ def test_without_a_new_enough_python_bin_up_says_what_to_do(tmp_path: Path) -> N
     tools.mkdir()
     for tool in ("sh", "dirname"):
         (tools / tool).symlink_to(shutil.which(tool) or "")
-    done = run(str(checkout / "bin" / "up"), PATH=str(tools))
+    done = run(str(checkout / "bin" / "up"), PATH=str(tools), OBSRV_PYTHON="")
     assert done.returncode == 1
     assert "needs Python 3.11" in done.stderr

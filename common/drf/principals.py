@@ -25,7 +25,6 @@ class Principal(Protocol):
 
     key: Any
     owner_id: uuid.UUID
-    is_operator: bool
 
     def client_for(self, named: str | None) -> Any:
         """The client acted for: the key's own, or the one an operator names; else None."""

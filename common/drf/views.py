@@ -24,8 +24,8 @@ from common.drf import idempotency
 from common.drf.pagination import CursorPages
 from common.drf.permissions import HasScope, OperatorOnly, scope_admin
 from common.drf.principals import Principal
+from common.drf.ratelimit import KeyRate
 from common.errors import Invalid
-from common.ratelimit import KeyRate
 
 
 class JsonOnly(DefaultContentNegotiation):

@@ -7,7 +7,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts import keys
-from common import ratelimit
+from common.drf import ratelimit
 from common.ids import uuid7
 from tests.factories.accounts import ApiKeyFactory
 from tests.factories.static import static_root  # noqa: F401

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -10,6 +11,7 @@ from django.db import connections
 from django.utils import timezone
 from pytest_django import Settings
 
+from common.retry_after import retry_after_seconds
 from crawling import frontier
 from crawling.fetching import Page
 from crawling.frontier import Target
@@ -84,6 +86,7 @@ def test_a_robots_file_that_does_not_answer_defers_and_fails_nothing(shop: Scrip
     crawl(shop.product_urls[0], seconds=3)
     domain = Domain.objects.get()
     assert task_of(shop.product_urls[0]).status == "pending"
+    assert "robots.txt" in CrawlJob.objects.get().error_summary
     assert domain.next_allowed_at is not None
     assert domain.next_allowed_at > timezone.now() + dt.timedelta(minutes=4)
     assert {entry.path for entry in shop.log} == {"/robots.txt"}
@@ -135,6 +138,43 @@ def test_the_breaker_opens_after_a_row_of_transport_failures(shop: ScriptedShop)
     assert domain.next_allowed_at is not None
     assert domain.next_allowed_at > timezone.now()
     assert CrawlTask.objects.filter(retry_count=0, status="pending").exists()
+
+
+def test_a_redirect_to_another_site_is_not_followed(shop: ScriptedShop) -> None:
+    with ScriptedShop() as other:
+        url = f"{shop.url}/redirect-to?url={other.product_urls[0]}"
+        crawl(url, seconds=3)
+        assert (task_of(url).status, task_of(url).error_category) == ("failed", "http")
+        assert other.log == []
+
+
+def test_a_page_that_breaks_its_reader_spoils_no_other(
+    shop: ScriptedShop, settings: Settings
+) -> None:
+    settings.PAGE_CONSUMERS = {"test": "tests.crawling.test_slices.choke"}
+    settings.CRAWL_BATCH_PAGES = 4
+    job = crawl(*shop.product_urls)
+    assert (job.status, job.errors) == ("partial_success", 1)
+    failed = CrawlTask.objects.get(status="failed")
+    assert "RecursionError" in failed.error_log.get().trace
+    assert failed.error_message == "the page could not be stored"
+
+
+def choke(pages: Sequence[Page]) -> object:
+    if any("desk-lamp" in page.url for page in pages):
+        raise RecursionError("too deep")
+    return lambda accepted: {}
+
+
+def test_a_slice_ends_soon_after_its_only_shop_asked_for_quiet(shop: ScriptedShop) -> None:
+    started = time.monotonic()
+    crawl(*(f"{shop.url}/429?retry_after=120&n={n}" for n in range(5)), seconds=20)
+    assert time.monotonic() - started < 8
+
+
+@pytest.mark.parametrize("text", ["²", "9" * 5000, "soon", ""])
+def test_a_retry_after_that_makes_no_sense_is_survived(text: str) -> None:
+    assert retry_after_seconds(text, now=timezone.now()) in (None, 86_400)
 
 
 def test_a_page_of_another_job_is_picked_up_while_the_slice_runs(shop: ScriptedShop) -> None:

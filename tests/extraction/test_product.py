@@ -173,3 +173,14 @@ def test_it_never_raises_on_any_bytes(body: bytes) -> None:
 )
 def test_it_never_raises_on_any_json(value: object) -> None:
     extract_product(page({"@type": "Product", "name": "x", "offers": value, "brand": value}), URL)
+
+
+def test_values_nested_beyond_reason_are_no_values() -> None:
+    deep = "[" * 1020 + "]" * 1020
+    text = f'{{"@type": "Product", "name": {deep}, "offers": {{"price": {deep}}}}}'
+    assert isinstance(extract_product(page(text), URL), NoProduct)
+
+
+def test_a_head_of_nothing_but_openings_costs_no_time() -> None:
+    body = b"<meta " * 50_000
+    assert isinstance(extract_product(body, URL), NoProduct)

@@ -32,6 +32,16 @@ def test_the_first_look_is_a_silent_baseline() -> None:
     assert kinds(watch(seen("10", stock="in_stock"))[0]) == []
 
 
+def test_a_price_that_moved_between_discovery_and_baseline_is_no_change() -> None:
+    found = State(price=Decimal(40), currency="EUR", stock="in_stock")
+    first = judge(found, seen("30", stock="out_of_stock"), RULES)
+    assert (first.price_changed, first.stock_changed, first.price_change_pct) == (
+        False,
+        False,
+        None,
+    )
+
+
 def test_a_drop_past_the_threshold_is_news_and_a_new_low() -> None:
     last = watch(seen("39.90"), seen("29.90"))[-1]
     assert kinds(last) == ["price_changed", "new_low"]
@@ -72,6 +82,32 @@ def test_a_currency_flip_is_its_own_kind_and_held_back() -> None:
     assert kinds(last) == ["currency_changed"]
     assert last.news[0].quarantined
     assert last.price_change_pct is None
+
+
+def test_a_flip_that_goes_back_moves_no_baseline() -> None:
+    looks = watch(seen("10"), seen("11", currency="USD"), seen("5"))
+    assert [kinds(look) for look in looks] == [
+        [],
+        ["currency_changed"],
+        ["price_changed", "new_low"],
+    ]
+    assert looks[2].news[0].old == "10.00"
+
+
+def test_a_currency_seen_twice_in_a_row_is_the_new_one() -> None:
+    looks = watch(
+        *(
+            seen(p, currency=c)
+            for p, c in [("10", "EUR"), ("11", "USD"), ("11", "USD"), ("22", "USD")]
+        )
+    )
+    assert [kinds(look) for look in looks][2:] == [[], ["price_changed", "new_high"]]
+
+
+def test_a_page_that_names_no_currency_keeps_the_known_one() -> None:
+    last = watch(seen("10"), seen("10", currency=""))[-1]
+    assert not last.price_changed
+    assert last.state.currency == "EUR"
 
 
 def test_selling_out_and_coming_back_are_told() -> None:

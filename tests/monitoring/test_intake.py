@@ -12,14 +12,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.audit import SYSTEM
 from accounts.models import Client
 from common.partitions import ensure_partitions
 from common.urls import normalize_url, url_hash
 from crawling import leases
 from crawling.fetching import Failure, Page
 from crawling.handover import hand_over
-from crawling.models import CrawlTask, Domain
-from monitoring import runs
+from crawling.models import CrawlJob, CrawlTask, Domain
+from monitoring import runs, schedules
 from monitoring.models import Change, Product, ProductHistory, Website
 from notifications.models import Event
 
@@ -165,9 +166,86 @@ def test_three_failed_runs_stop_the_website_and_say_so(website: Website) -> None
     assert Event.objects.filter(type="website.failed").count() == 1
 
 
-def test_two_beats_make_one_run_per_slot(website: Website) -> None:
+def scheduled(website: Website, moment: str) -> CrawlJob | None:
+    with time_machine.travel(moment, tick=False):
+        return runs.run_scheduled(website.pk)
+
+
+@pytest.fixture
+def hourly(website: Website) -> Website:
+    """Watched every hour on the hour; each run ends at once."""
+    with time_machine.travel("2026-11-18T09:00:00Z", tick=False):
+        website.created_at = timezone.now()
+        website.periodic_task = schedules.create_schedule(website)
+        website.save()
+        schedules.set_schedule(website, cron="0 * * * *", zone="UTC", actor=SYSTEM)
     watch(website, 1)
-    with time_machine.travel("2026-11-18T12:00:30Z", tick=False):
-        first, second = runs.run_scheduled(website.pk), runs.run_scheduled(website.pk)
+    return website
+
+
+def end_run(website: Website) -> None:
+    CrawlTask.objects.update(status="completed")
+    CrawlJob.objects.update(status="success")
+
+
+def test_two_beats_make_one_run_per_slot_however_late_the_second_is(hourly: Website) -> None:
+    first = scheduled(hourly, "2026-11-18T12:00:59.9Z")
+    end_run(hourly)
     assert first is not None
-    assert second is None
+    assert first.slot_at == dt.datetime(2026, 11, 18, 12, 0, tzinfo=dt.UTC)
+    assert scheduled(hourly, "2026-11-18T12:01:00.1Z") is None
+    assert scheduled(hourly, "2026-11-18T13:00:01Z") is not None
+
+
+def test_slots_missed_in_an_outage_are_not_made_up_for(hourly: Website) -> None:
+    scheduled(hourly, "2026-11-18T12:00:01Z")
+    end_run(hourly)
+    late = scheduled(hourly, "2026-11-20T07:30:00Z")
+    end_run(hourly)
+    assert late is not None
+    assert late.slot_at == dt.datetime(2026, 11, 20, 7, 0, tzinfo=dt.UTC)
+    assert scheduled(hourly, "2026-11-20T07:30:01Z") is None
+
+
+def test_a_slow_run_keeps_the_next_one_away(hourly: Website) -> None:
+    assert scheduled(hourly, "2026-11-18T12:00:30Z") is not None
+    CrawlJob.objects.update(processed=1)
+    assert scheduled(hourly, "2026-11-18T13:00:30Z") is None
+
+
+def test_a_shop_that_never_answers_fails_and_the_client_hears_of_it(hourly: Website) -> None:
+    hours = [f"2026-11-18T{hour}:00:30Z" for hour in (12, 13, 14)]
+    assert all(scheduled(hourly, hour) is not None for hour in hours)
+    assert scheduled(hourly, "2026-11-18T15:00:30Z") is None
+    hourly.refresh_from_db()
+    assert (hourly.status, hourly.last_crawl_status) == ("failed", "failed")
+    assert Event.objects.filter(type="website.failed").count() == 1
+    assert "did not answer" in CrawlJob.objects.filter(status="failed")[0].error_summary
+
+
+def test_a_run_without_pages_of_its_own_says_nothing_about_the_shop(website: Website) -> None:
+    watch(website, 1)
+    runs.start_monitoring(website, triggered_by="manual")
+    second = runs.start_monitoring(website, triggered_by="manual")
+    assert second is not None
+    assert (second.status, second.total) == ("cancelled", 0)
+    website.refresh_from_db()
+    assert website.last_successful_crawl_at is None
+
+
+def test_a_price_that_grows_beyond_all_bounds_is_kept_without_a_percentage(
+    website: Website,
+) -> None:
+    (product,) = watch(website, 1)
+    for price in ("0.01", "1500000"):
+        hand_over(pages(claim(website), body(price)))
+    product.refresh_from_db()
+    assert product.current_price == 1500000
+    assert Change.objects.get(kind="price_changed").pct is None
+
+
+def test_the_reason_of_a_failed_run_is_in_its_summary(website: Website) -> None:
+    watch(website, 2)
+    hand_over(pages(claim(website), b"<h1>nothing here</h1>"))
+    summary = CrawlJob.objects.get().error_summary
+    assert summary == "2 × parse: no product: no product data on the page"

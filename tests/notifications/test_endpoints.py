@@ -51,7 +51,7 @@ def test_an_address_nobody_may_be_sent_to_is_refused(url: str, refusal: type[Exc
     with pytest.raises(refusal):
         endpoints.update_endpoint(endpoint, url=url, actor=SYSTEM)
     with pytest.raises(refusal):
-        endpoints.set_website_endpoint(endpoint.client, uuid.uuid4(), url, SYSTEM)
+        endpoints.checked_url(url)
     assert WebhookEndpoint.objects.get().url == endpoint.url
     assert not AuditEntry.objects.exists()
 

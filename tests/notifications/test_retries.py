@@ -4,8 +4,9 @@ import datetime as dt
 
 import pytest
 
+from common.retry_after import retry_after_seconds
 from notifications.models import Delivery
-from notifications.retries import Verdict, judge, retry_after_seconds
+from notifications.retries import Verdict, judge
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 SCHEDULE = [5, 300, 1800]

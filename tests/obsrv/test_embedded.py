@@ -254,15 +254,17 @@ only_root = pytest.mark.skipif(
 
 @only_root
 def test_a_closed_directory_gets_its_cluster_elsewhere_until_it_is_thrown_away(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tmp_path.chmod(0o700)
+    # Neither the checkout nor its environment can be read: the binaries are copied too.
+    monkeypatch.setattr("obsrv.embedded.homes.open_to_all", lambda _path: False)
     layout = Layout(tmp_path, throw_away=True)
     servers = Servers(layout, valkey=False)
     servers.start()
     elsewhere = (tmp_path / "postgres").resolve()
     assert not elsewhere.is_relative_to(tmp_path)
     assert elsewhere.stat().st_mode & 0o077 == 0
+    assert list(elsewhere.glob("wheel-*"))
     with connect(layout) as connection:
         connection.execute("SELECT 1")
     servers.stop()

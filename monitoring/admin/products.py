@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from unfold.admin import ModelAdmin
+from unfold.paginator import InfinitePaginator
+
+from accounts.admin import actor_of
+from common.console import BAD, GOOD, WARN, ReadOnly, badge, inside_link, outside_link
+from common.errors import Refused
+from monitoring import approval
+from monitoring.admin.wording import STOCK_COLOURS, price_text
+from monitoring.models import Candidate, Product
+
+APPROVAL_COLOURS = {"pending": WARN, "approved": GOOD, "rejected": BAD}
+
+
+class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    """What products and the review queue have in common."""
+
+    list_select_related = ["website"]
+    search_fields = ["name", "sku", "gtin", "original_url"]
+    show_full_result_count = False
+    paginator = InfinitePaginator
+    actions = ["approve", "reject"]
+    fieldsets = [
+        (None, {"fields": ["name", "address", "website", "verdict", "brand", "category"]}),
+        ("Now", {"fields": ["price", "was", "stock", "range", "last_crawled_at"]}),
+        ("Memory", {"fields": ["last_changed_at", "delisted_at", "history", "changes"]}),
+        ("Identity", {"fields": ["sku", "gtin", "mpn", "normalized_url"]}),
+        (
+            "Discovery",
+            {"fields": ["discovery_score", "discovery_reason", "extraction_method", "created_at"]},
+        ),
+        ("Text", {"fields": ["description", "image_url"]}),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.defer("attributes")
+
+    def has_review_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("monitoring.change_product")
+
+    @admin.action(description="Approve", permissions=["review"])
+    def approve(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
+        self._decide(request, chosen, approval.approve, "approved")
+
+    @admin.action(description="Reject", permissions=["review"])
+    def reject(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
+        self._decide(request, chosen, approval.reject, "rejected")
+
+    def _decide(
+        self,
+        request: HttpRequest,
+        chosen: QuerySet[Product],
+        job: Callable[..., list[Product]],
+        done: str,
+    ) -> None:
+        ids = list(chosen.values_list("id", flat=True))
+        try:
+            changed = job(ids, actor=actor_of(request))
+        except Refused as refused:
+            messages.error(request, refused.detail)
+        else:
+            messages.success(request, f"{len(changed)} of {len(ids)} {done}.")
+
+    @admin.display(description="URL")
+    def address(self, product: Product) -> str:
+        return outside_link(product.original_url)
+
+    @admin.display(description="Price", ordering="current_price", empty_value="—")
+    def price(self, product: Product) -> str | None:
+        return price_text(product.current_price, product.current_currency)
+
+    @admin.display(description="List price", empty_value="—")
+    def was(self, product: Product) -> str | None:
+        return price_text(product.list_price, product.current_currency)
+
+    @admin.display(description="Lowest to highest", empty_value="—")
+    def range(self, product: Product) -> str | None:
+        low = price_text(product.lowest_price, product.current_currency)
+        high = price_text(product.highest_price, product.current_currency)
+        return f"{low} to {high}" if low and high else None
+
+    @badge("Stock", STOCK_COLOURS, ordering="current_stock_status")
+    def stock(self, product: Product) -> str:
+        return product.get_current_stock_status_display()
+
+    @badge("Approval", APPROVAL_COLOURS, ordering="approval")
+    def verdict(self, product: Product) -> str:
+        return product.get_approval_display()
+
+    @admin.display(description="Score", ordering="discovery_score")
+    def score(self, product: Product) -> str:
+        return f"{product.discovery_score:.2f}"
+
+    @admin.display(description="History")
+    def history(self, product: Product) -> str:
+        url = reverse("admin:monitoring_producthistory_changelist")
+        return inside_link(f"{url}?product={product.pk}", "All checks")
+
+    @admin.display(description="Changes")
+    def changes(self, product: Product) -> str:
+        url = reverse("admin:monitoring_change_changelist")
+        return inside_link(f"{url}?product__id__exact={product.pk}", "All changes")
+
+
+@admin.register(Product)
+class ProductAdmin(ProductScreen):
+    list_display = [
+        "__str__",
+        "website",
+        "price",
+        "stock",
+        "verdict",
+        "score",
+        "discovery_reason",
+        "last_crawled_at",
+    ]
+    list_filter = ["approval", "current_stock_status", "website"]
+
+
+@admin.register(Candidate)
+class CandidateAdmin(ProductScreen):
+    """Pending products, the most likely first."""
+
+    list_display = [
+        "__str__",
+        "website",
+        "price",
+        "stock",
+        "score",
+        "discovery_reason",
+        "extraction_method",
+        "address",
+    ]
+    list_filter = ["current_stock_status", "extraction_method", "website"]
+    ordering = ["-discovery_score", "-id"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(approval=Product.Approval.PENDING)
