@@ -212,7 +212,6 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
     # Many rows have a kind and a status: each list of choices needs a name of its own.
     "ENUM_NAME_OVERRIDES": {
         "WebsiteKind": "monitoring.models.Website.Kind",
