@@ -205,7 +205,10 @@ USAGE_COUNTERS = {"monitoring": "monitoring.registration.usage"}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Obsrv API",
     "VERSION": "1",
-    "DESCRIPTION": "Price and stock intelligence for online shops.",
+    "DESCRIPTION": (
+        "Price and stock intelligence for online shops. "
+        "[What every error means](/docs/errors) · [who crawls](/bot)"
+    ),
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
