@@ -123,7 +123,9 @@ def programs() -> list[Program]:
         Program("beat", [*celery, "beat", "-l", "INFO"], here),
         Program("web", web, here | {"DATABASE_POOL": "true"}),
         Program("worker-crawl", [*worker, "-n", "crawl@%h", "-Q", "crawl", "-c", "2"], here),
-        Program("worker", [*worker, "-n", "default@%h", "-Q", "deliver,default", "-c", "2"], here),
+        # Apart, so that slow receivers cannot hold up sweeps and heartbeats.
+        Program("worker-deliver", [*worker, "-n", "deliver@%h", "-Q", "deliver", "-c", "2"], here),
+        Program("worker", [*worker, "-n", "default@%h", "-Q", "default", "-c", "1"], here),
     ]
 
 
