@@ -18,6 +18,38 @@ find_python() {
     return 1
 }
 
+has_browser() {
+    for name in "${CHROMIUM_PATH:-}" chromium chromium-browser google-chrome google-chrome-stable; do
+        if [ -n "$name" ] && command -v "$name" >/dev/null 2>&1; then
+            return
+        fi
+    done
+    .venv/bin/python - <<'PYTHON' 2>/dev/null
+import os, sys
+from playwright.sync_api import sync_playwright
+with sync_playwright() as playwright:
+    sys.exit(not os.path.exists(playwright.chromium.executable_path))
+PYTHON
+}
+
+# find_browser: a Chromium for the tests of the console, where one can be had for nothing.
+find_browser() {
+    if has_browser; then
+        return
+    fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "== installing chromium for the tests of the console"
+        patience="-o Acquire::http::Timeout=20 -o Acquire::Retries=1"
+        # shellcheck disable=SC2086  # several words
+        if { apt-get $patience update && DEBIAN_FRONTEND=noninteractive apt-get $patience \
+            install -y --no-install-recommends chromium; } >/dev/null 2>&1 </dev/null; then
+            return
+        fi
+    fi
+    echo "== no Chromium found: the tests of the console in a browser are skipped" >&2
+    echo "   (install chromium, or name it: CHROMIUM_PATH=/path/to/chromium $0)" >&2
+}
+
 # make_environment LOCK: .venv holds at least what LOCK pins.
 make_environment() {
     python=$(find_python) || exit 1

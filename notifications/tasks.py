@@ -3,7 +3,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from common.wakeups import wake
-from notifications import delivery, retention
+from notifications import delivery
 from notifications.events import SENDER
 
 
@@ -18,9 +18,3 @@ def deliver_due() -> None:
 def sweep_deliveries() -> None:
     if delivery.has_due():
         wake(SENDER)
-
-
-@shared_task(name="notifications.tasks.purge_deliveries")
-def purge_deliveries() -> None:
-    retention.purge_deliveries()
-    retention.forget_expired_secrets()

@@ -16,11 +16,11 @@ from django_celery_beat.models import PeriodicTask
 from accounts.models import Client
 from common.crypto import Undecryptable
 from common.partitions import rows_in_default
+from monitoring import history
 from obsrv import health, services
 from obsrv.checks import check_secrets
 from obsrv.embedded import EmbeddedError
 from obsrv.schedules import NEEDED
-from obsrv.tasks import HISTORY_TABLE
 
 CLOCK_TOLERANCE = dt.timedelta(seconds=5)
 
@@ -90,7 +90,7 @@ def ask_migrations() -> str:
 
 def ask_partitions() -> str:
     told = _as_health("partitions", "Run: manage.py ensure_schedules, and see that beat runs.")
-    stray = rows_in_default(HISTORY_TABLE)
+    stray = rows_in_default(history.TABLE)
     if stray:
         raise Bad(
             f"{stray} history rows are outside every month",

@@ -17,9 +17,12 @@ from django.views.decorators.http import require_safe
 
 from common import partitions
 from common.drf import problems
+from monitoring import history
+from obsrv import tasks
 
-HISTORY = "monitoring_producthistory"
-HEARTBEAT_MAX_SECONDS = 120
+# Two of the beats, which come every 20 s, and a little.
+HEARTBEAT_MAX_SECONDS = 45
+HEARTBEATS = ("beat", "worker")
 TIMEOUT_SECONDS = 1
 
 
@@ -88,14 +91,14 @@ def _migrations() -> None:
 def _partitions() -> None:
     now = timezone.now()
     for moment in (now, now + dt.timedelta(days=31)):
-        if not partitions.has_month(HISTORY, moment):
-            raise NotReady(f"{HISTORY} has no partition for {moment:%Y-%m}")
+        if not partitions.has_month(history.TABLE, moment):
+            raise NotReady(f"{history.TABLE} has no partition for {moment:%Y-%m}")
 
 
 def _heartbeat(name: str) -> Callable[[], None]:
     def check() -> None:
         with _redis() as server:
-            seen = server.get(f"obsrv:heartbeat:{name}")
+            seen = server.get(tasks.HEARTBEAT.format(name))
         if not isinstance(seen, bytes):
             raise NotReady("no heartbeat: is it running?")
         age = time.time() - float(seen)

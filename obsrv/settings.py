@@ -205,14 +205,16 @@ USAGE_COUNTERS = {"monitoring": "monitoring.registration.usage"}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Obsrv API",
     "VERSION": "1",
-    "DESCRIPTION": "Price and stock intelligence for online shops.",
+    "DESCRIPTION": (
+        "Price and stock intelligence for online shops. "
+        "[What every error means](/docs/errors) · [who crawls](/bot)"
+    ),
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
     # Many rows have a kind and a status: each list of choices needs a name of its own.
     "ENUM_NAME_OVERRIDES": {
         "WebsiteKind": "monitoring.models.Website.Kind",

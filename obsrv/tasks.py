@@ -7,22 +7,23 @@ import redis
 import structlog
 from celery import Task, shared_task
 from django.conf import settings
-from django.utils import timezone
+from django.db import connection
 from django.utils.module_loading import import_string
 
-from common.partitions import ensure_partitions
+from monitoring import history
 
 log = structlog.get_logger(__name__)
 
 HEARTBEAT = "obsrv:heartbeat:{}"
 HEARTBEAT_KEPT_SECONDS = 300
-HISTORY_TABLE = "monitoring_producthistory"
 # By name: each is the affair of its own layer.
 PURGES = (
     "accounts.webhook_secrets.drop_expired",
     "common.drf.idempotency.purge_idempotent",
-    "notifications.tasks.purge_deliveries",
+    "notifications.retention.purge_deliveries",
+    "notifications.retention.forget_expired_secrets",
     "crawling.tasks.purge",
+    "monitoring.history.delete_orphaned",
 )
 
 
@@ -38,7 +39,7 @@ def heartbeat(self: Task[Any, Any]) -> None:
 
 @shared_task
 def make_partitions() -> list[str]:
-    return ensure_partitions(HISTORY_TABLE, now=timezone.now())
+    return history.make_months()
 
 
 @shared_task
@@ -49,3 +50,5 @@ def purge() -> None:
             import_string(name)()
         except Exception:
             log.exception("purge failed", purge=name)
+            # A connection that broke would make all the others fail too.
+            connection.close_if_unusable_or_obsolete()

@@ -4,13 +4,15 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from obsrv import health
+from obsrv import health, pages
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("favicon.ico", RedirectView.as_view(url="/static/obsrv/icon.svg")),
     path("admin/", admin.site.urls),
     path("api/", include("obsrv.api")),
+    path("docs/errors", pages.errors, name="errors"),
+    path("bot", pages.bot, name="bot"),
     path("health", health.live, name="health"),
     path("health/ready", health.ready, name="health-ready"),
 ]

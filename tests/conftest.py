@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
+
 import psutil
 import pytest
+import redis
 
 pytest_plugins = ["tests.shop.fixtures"]
 
@@ -13,6 +17,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
         if services.start():
             drop_databases_of_dead_runs()
+
+
+@pytest.fixture
+def beats(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
+    """Heartbeats under names of this test's own: others that run now share the server."""
+    from django.conf import settings
+
+    from obsrv import tasks
+
+    monkeypatch.setattr(tasks, "HEARTBEAT", f"test:{uuid.uuid4()}:{{}}")
+    with redis.Redis.from_url(settings.REDIS_URL) as server:
+        yield server
+        server.delete(*(tasks.HEARTBEAT.format(name) for name in ("beat", "worker")))
 
 
 def drop_databases_of_dead_runs() -> None:

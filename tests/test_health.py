@@ -1,35 +1,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import redis
-from django.conf import settings
 from django.db import OperationalError, connection
 from django.test import Client as Browser
-from django.utils import timezone
 
 from common import partitions
-from obsrv import health
+from monitoring import history
+from obsrv import health, tasks
 from tests.factories.static import static_root  # noqa: F401
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def beating() -> Iterator[Any]:
-    server = redis.Redis.from_url(settings.REDIS_URL)
-    names = [f"obsrv:heartbeat:{name}" for name in ("beat", "worker")]
-    for name in names:
-        server.set(name, time.time())
-    partitions.ensure_partitions(health.HISTORY, now=timezone.now())
-    # Runs beside this one share the server: what was not there is not left there.
-    yield server
-    server.delete(*names)
-    server.close()
+def beating(beats: redis.Redis) -> redis.Redis:
+    for name in ("beat", "worker"):
+        beats.set(tasks.HEARTBEAT.format(name), time.time())
+    history.make_months()
+    return beats
 
 
 def reasons(browser: Browser) -> dict[str, str]:
@@ -51,8 +44,8 @@ def test_ready_when_everything_is_there(client: Browser, beating: Any) -> None:
 
 
 def test_a_worker_that_fell_silent_is_named(client: Browser, beating: Any) -> None:
-    beating.set("obsrv:heartbeat:worker", time.time() - 121)
-    beating.delete("obsrv:heartbeat:beat")
+    beating.set(tasks.HEARTBEAT.format("worker"), time.time() - 121)
+    beating.delete(tasks.HEARTBEAT.format("beat"))
     assert set(reasons(client)) == {"worker", "beat"}
 
 

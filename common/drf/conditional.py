@@ -7,6 +7,7 @@ from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -42,8 +43,9 @@ def require_match(request: Request, etag: str) -> bool:
 
 
 def answer(request: Request, body: Any, etag: str) -> Response:
-    """The body with its tag, or 304 for who has it already."""
-    seen = _listed(request.headers.get("If-None-Match", ""))
+    """The body with its tag, or 304 for who has read it already."""
+    reads = request.method in SAFE_METHODS
+    seen = _listed(request.headers.get("If-None-Match", "")) if reads else set()
     known = "*" in seen or etag in {tag.removeprefix("W/") for tag in seen}
     response = Response(status=304) if known else Response(body)
     response["ETag"] = etag

@@ -26,25 +26,166 @@ CONTENT_TYPE = "application/problem+json"
 NON_FIELD = "non_field_errors"
 RETRY_SECONDS = 5
 
-STATUS_OF_REFUSAL = {
-    "URL_INVALID": 400,
-    "VALIDATION_ERROR": 400,
-    "REFUSED": 400,
-    "FORBIDDEN": 403,
-    "URL_BLOCKED": 403,
-    "DOMAIN_BLOCKED": 403,
-    "LIMIT_REACHED": 403,
-    "NOT_FOUND": 404,
-    "CONFLICT": 409,
-    "INVALID_STATE": 409,
-    "IDEMPOTENCY_CONFLICT": 409,
-    "PRECONDITION_FAILED": 412,
-    "CIRCUIT_OPEN": 503,
-}
-TITLES = {
-    "URL_INVALID": "URL invalid",
-    "URL_BLOCKED": "URL blocked",
-    "AUTH_REQUIRED": "Authentication required",
+
+@dataclass(frozen=True)
+class Code:
+    """What clients may rely on; /docs/errors is made of these."""
+
+    name: str
+    status: int
+    title: str
+    meaning: str
+    remedy: str
+
+    @property
+    def anchor(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+CODES = {
+    code.name: code
+    for code in (
+        Code(
+            "VALIDATION_ERROR",
+            400,
+            "Validation error",
+            "A field, a parameter or the JSON itself is not valid.",
+            "Correct what errors names and send it again.",
+        ),
+        Code(
+            "URL_INVALID",
+            400,
+            "URL invalid",
+            "An address cannot be asked: its syntax, scheme, port or length.",
+            "Give a full http or https address; webhooks need https.",
+        ),
+        Code(
+            "REFUSED",
+            400,
+            "Refused",
+            "The request is understood, but it cannot be done like this.",
+            "Read detail and change the request.",
+        ),
+        Code(
+            "AUTH_REQUIRED",
+            401,
+            "Authentication required",
+            "There is no API key, or it is unknown, revoked or expired.",
+            "Send Authorization: Bearer with a live key.",
+        ),
+        Code(
+            "FORBIDDEN",
+            403,
+            "Forbidden",
+            "The key or its client may not do this.",
+            "Use a key with the scope it needs, or ask the operator.",
+        ),
+        Code(
+            "URL_BLOCKED",
+            403,
+            "URL blocked",
+            "The address leads to a network that must not be reached, such as a private one.",
+            "Use a public address, or ask the operator to allow the network.",
+        ),
+        Code(
+            "DOMAIN_BLOCKED",
+            403,
+            "Domain blocked",
+            "The operator does not allow this host to be crawled.",
+            "Use another host, or ask the operator.",
+        ),
+        Code(
+            "LIMIT_REACHED",
+            403,
+            "Limit reached",
+            "The client has as many of these as it may have.",
+            "Delete one first, or ask the operator for a higher limit.",
+        ),
+        Code(
+            "NOT_FOUND",
+            404,
+            "Not found",
+            "Nothing is here, or it belongs to another client.",
+            "Check the path (no trailing slash) and the id.",
+        ),
+        Code(
+            "METHOD_NOT_ALLOWED",
+            405,
+            "Method not allowed",
+            "The path exists, but does not take this method.",
+            "Use one of those in the Allow header.",
+        ),
+        Code(
+            "NOT_ACCEPTABLE",
+            406,
+            "Not acceptable",
+            "The answer was asked for in a format that is not spoken here.",
+            "Accept application/json.",
+        ),
+        Code(
+            "CONFLICT",
+            409,
+            "Conflict",
+            "Something like this exists already, or is being done right now.",
+            "Read the one that exists, or wait for what is running.",
+        ),
+        Code(
+            "INVALID_STATE",
+            409,
+            "Invalid state",
+            "The object is in a state that does not allow this.",
+            "Read the object; detail says what its state must be.",
+        ),
+        Code(
+            "IDEMPOTENCY_CONFLICT",
+            409,
+            "Idempotency conflict",
+            "The Idempotency-Key belongs to another request, or that one is still running.",
+            "Use a new key for a new request; repeat the same request later.",
+        ),
+        Code(
+            "PRECONDITION_FAILED",
+            412,
+            "Precondition failed",
+            "The object was changed since you read it.",
+            "Read it again and send your change with the new ETag.",
+        ),
+        Code(
+            "PAYLOAD_TOO_LARGE",
+            413,
+            "Payload too large",
+            "The body is larger than the server takes.",
+            "Send it in parts.",
+        ),
+        Code(
+            "UNSUPPORTED_MEDIA_TYPE",
+            415,
+            "Unsupported media type",
+            "The body is not JSON.",
+            "Send Content-Type: application/json.",
+        ),
+        Code(
+            "RATE_LIMITED",
+            429,
+            "Rate limited",
+            "The key made more requests than it may within a minute.",
+            "Wait for the seconds in Retry-After.",
+        ),
+        Code(
+            "INTERNAL_ERROR",
+            500,
+            "Internal error",
+            "Something failed on our side.",
+            "Try again later; quote request_id to the operator.",
+        ),
+        Code(
+            "SERVICE_UNAVAILABLE",
+            503,
+            "Service unavailable",
+            "A service this needs is away.",
+            "Try again after the seconds in Retry-After.",
+        ),
+    )
 }
 # What Django's own answers become: code and what to do.
 BY_STATUS = {
@@ -67,9 +208,10 @@ class Problem:
     headers: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
+        code = CODES[self.code]
         return {
-            "type": f"/docs/errors#{self.code.lower().replace('_', '-')}",
-            "title": TITLES.get(self.code, self.code.replace("_", " ").capitalize()),
+            "type": f"/docs/errors#{code.anchor}",
+            "title": code.title,
             "status": self.status,
             "detail": self.detail,
             "code": self.code,
@@ -120,7 +262,7 @@ def too_large(_error: Exception | None = None) -> Problem:
 
 
 def _refused(error: Refused) -> Problem:
-    status = STATUS_OF_REFUSAL.get(error.code, 400)
+    status = CODES[error.code].status
     errors = []
     if error.attr:
         errors = [{"attr": error.attr, "code": error.code.lower(), "detail": error.detail}]

@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.permissions import AllowAny
 
 from common.drf import problems
+from common.drf.conditional import IF_MATCH, IF_NONE_MATCH
 from common.drf.serializers import ProblemSerializer, Strict
 from common.drf.views import ClientViewSet
 
@@ -27,6 +28,7 @@ KEYED = {
 }
 WITH_ID = {"404": "No such object, or not yours."}
 WRITING = {"404": "No such object, or not yours.", "409": "The state does not allow this."}
+IF_UNCHANGED = {"412": "It was changed since it was read."}
 WITH_BODY = {"413": "The body is too large.", "415": "The body is not JSON."}
 
 IDEMPOTENCY = OpenApiParameter(
@@ -81,6 +83,8 @@ class Schema(AutoSchema):
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         responses: dict[str, Any] = super()._get_response_bodies(direction)
+        if IF_NONE_MATCH in self.get_override_parameters():
+            responses["304"] = {"description": "It is still what was read."}
         for status, text in sorted(self._failures().items()):
             if status not in responses:
                 documented = OpenApiResponse(ProblemSerializer, description=text)
@@ -97,6 +101,8 @@ class Schema(AutoSchema):
             found |= WITH_ID
         if self.method != "GET":
             found |= WRITING | WITH_BODY
+        if IF_MATCH in self.get_override_parameters():
+            found |= IF_UNCHANGED
         return found
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:

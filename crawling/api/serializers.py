@@ -52,6 +52,12 @@ class JobSerializer(serializers.ModelSerializer[CrawlJob]):
 class TaskSerializer(serializers.ModelSerializer[CrawlTask]):
     job_id = serializers.UUIDField(read_only=True)
     domain = serializers.CharField(source="domain.host", read_only=True)
+    error_category = serializers.ChoiceField(
+        CrawlTask.Category.choices,
+        allow_blank=True,
+        read_only=True,
+        help_text="Empty as long as nothing failed.",
+    )
 
     class Meta:
         model = CrawlTask

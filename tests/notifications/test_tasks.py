@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from notifications import tasks
-from notifications.models import Delivery, DeliveryAttempt
-from tests.factories.notifications import DeliveryFactory, EndpointFactory
+from notifications.models import Delivery
+from tests.factories.notifications import DeliveryFactory
 from tests.notifications.receiver import Receiver
 
 pytestmark = pytest.mark.django_db
@@ -53,35 +53,3 @@ def test_what_is_held_back_does_not_keep_the_queue_spinning(woken: list[str]) ->
     )
     tasks.deliver_due()
     assert woken == []
-
-
-def test_deliveries_are_forgotten_after_thirty_days() -> None:
-    def aged(days: float, **given: object) -> Delivery:
-        row: Delivery = DeliveryFactory.create(**given)
-        row.attempts.create(number=1, attempted_at=timezone.now(), signature_header="t=1")
-        Delivery.objects.filter(pk=row.pk).update(
-            created_at=timezone.now() - dt.timedelta(days=days)
-        )
-        return row
-
-    kept = [aged(29.9, status="success"), aged(31), aged(31, status="retrying")]
-    aged(30.1, status="success")
-    aged(40, status="exhausted")
-    aged(31, endpoint__disabled=True)
-    tasks.purge_deliveries()
-    assert set(Delivery.objects.all()) == set(kept)
-    assert DeliveryAttempt.objects.count() == len(kept)
-
-
-def test_a_secret_whose_grace_is_over_is_forgotten() -> None:
-    now = timezone.now()
-    over = EndpointFactory.create(
-        secret_previous="whsec_b2xk", secret_rotation_expires_at=now - dt.timedelta(seconds=1)
-    )
-    live = EndpointFactory.create(
-        secret_previous="whsec_b2xk", secret_rotation_expires_at=now + dt.timedelta(hours=1)
-    )
-    tasks.purge_deliveries()
-    over.refresh_from_db()
-    live.refresh_from_db()
-    assert (over.secret_previous, live.secret_previous) == ("", "whsec_b2xk")

@@ -1,43 +1,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 import redis
-from django.conf import settings
+from django.db import connection
 
 from obsrv import tasks
 
 
-@pytest.fixture
-def server() -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(settings.REDIS_URL) as server:
-        server.delete("obsrv:heartbeat:beat", "obsrv:heartbeat:worker")
-        yield server
-        server.delete("obsrv:heartbeat:beat", "obsrv:heartbeat:worker")
-
-
-def beats(server: redis.Redis) -> dict[str, bool]:
+def seen(server: redis.Redis) -> dict[str, bool]:
     found = {}
     for name in ("beat", "worker"):
-        seen = server.get(f"obsrv:heartbeat:{name}")
-        found[name] = isinstance(seen, bytes) and abs(int(seen) - time.time()) < 10
+        told = server.get(tasks.HEARTBEAT.format(name))
+        found[name] = isinstance(told, bytes) and abs(int(told) - time.time()) < 10
     return found
 
 
-@pytest.mark.xdist_group("heartbeat")
-def test_a_heartbeat_sent_by_beat_speaks_for_both(server: redis.Redis) -> None:
+def test_a_heartbeat_sent_by_beat_speaks_for_both(beats: redis.Redis) -> None:
     tasks.heartbeat.apply(headers={"periodic_task_name": "obsrv: heartbeat"})
-    assert beats(server) == {"beat": True, "worker": True}
+    assert seen(beats) == {"beat": True, "worker": True}
 
 
-@pytest.mark.xdist_group("heartbeat")
-def test_a_heartbeat_sent_by_hand_speaks_for_the_worker(server: redis.Redis) -> None:
+def test_a_heartbeat_sent_by_hand_speaks_for_the_worker(beats: redis.Redis) -> None:
     tasks.heartbeat.apply()
-    assert beats(server) == {"beat": False, "worker": True}
+    assert seen(beats) == {"beat": False, "worker": True}
 
 
+@pytest.mark.django_db
 def test_one_failing_purge_does_not_keep_the_others_from_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -47,11 +37,32 @@ def test_one_failing_purge_does_not_keep_the_others_from_it(
     assert noted == ["called"]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_purge_whose_connection_breaks_does_not_take_the_others_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tasks, "PURGES", (f"{__name__}.break_connection", f"{__name__}.ask"))
+    noted.clear()
+    tasks.purge()
+    assert noted == ["answered"]
+
+
 noted: list[str] = []
 
 
 def note() -> None:
     noted.append("called")
+
+
+def break_connection() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+def ask() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    noted.append("answered")
 
 
 @pytest.mark.django_db

@@ -11,22 +11,20 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
-from django.utils import timezone
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
 from accounts.models import User
 from common.errors import Refused
-from common.partitions import ensure_partitions
-from obsrv import first_start, services, supervisor
+from monitoring import history
+from obsrv import first_start, health, services, supervisor
 from obsrv.demo.shop import DEMO_SHOP_URL
 from obsrv.demo.stack import LOOPBACK
 from obsrv.embedded import EmbeddedError
 from obsrv.management.commands.bootstrap import add_names, told_once
 from obsrv.schedules import ensure_schedules
 from obsrv.supervisor import Program, Supervisor, SupervisorError
-from obsrv.tasks import HISTORY_TABLE
 
 
 class Command(BaseCommand):
@@ -76,7 +74,7 @@ class Command(BaseCommand):
     def _prepare(self, options: dict[str, Any]) -> None:
         self._say("Bringing the database up to date …")
         call_command("migrate", verbosity=0, interactive=False)
-        ensure_partitions(HISTORY_TABLE, now=timezone.now())
+        history.make_months()
         ensure_schedules()
         if not User.objects.exists():
             names = {name: options[name] for name in ("operator", "client", "email")}
@@ -123,7 +121,9 @@ def programs() -> list[Program]:
         Program("beat", [*celery, "beat", "-l", "INFO"], here),
         Program("web", web, here | {"DATABASE_POOL": "true"}),
         Program("worker-crawl", [*worker, "-n", "crawl@%h", "-Q", "crawl", "-c", "2"], here),
-        Program("worker", [*worker, "-n", "default@%h", "-Q", "deliver,default", "-c", "2"], here),
+        # Apart, so that slow receivers cannot hold up sweeps and heartbeats.
+        Program("worker-deliver", [*worker, "-n", "deliver@%h", "-Q", "deliver", "-c", "2"], here),
+        Program("worker", [*worker, "-n", "default@%h", "-Q", "default", "-c", "1"], here),
     ]
 
 
