@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -65,9 +66,14 @@ DUE_TASKS = """
         SELECT c.id FROM crawling_crawltask c
         WHERE c.domain_id = wanted.domain_id AND c.status IN ('pending', 'queued')
           AND c.scheduled_at <= statement_timestamp()
-        ORDER BY c.priority, c.depth, c.scheduled_at
+        ORDER BY c.priority, c.score DESC, c.depth, c.scheduled_at
         LIMIT wanted.capacity
         FOR UPDATE SKIP LOCKED) t
+"""
+STILL_HELD = """
+    SELECT t.id FROM crawling_crawltask t
+    JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence
+    WHERE t.status = 'crawling'
 """
 
 
@@ -104,11 +110,12 @@ def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
             fence=F("fence") + 1,
             claims=F("claims") + 1,
         )
-        order = ("priority", "depth", "scheduled_at")
+        order = ("priority", "-score", "depth", "scheduled_at")
         rows = claimed.order_by(*order).values_list(*Claim.__slots__)
         claims = [Claim(*row) for row in rows]
-        jobs.start(claim.job_id for claim in claims)
-        return claims
+    # Jobs are locked before tasks everywhere: so not while these are locked.
+    jobs.start(claim.job_id for claim in claims)
+    return claims
 
 
 def renew(
@@ -122,6 +129,14 @@ def renew(
             leased_until=Now() + _lease()
         )
         return set(mine.values_list("id", flat=True))
+
+
+def still_held(claims: Iterable[Claim]) -> set[uuid.UUID]:
+    """Those whose claim still counts; paused, cancelled and lost ones are not among them."""
+    fences = {claim.id: claim.fence for claim in claims}
+    with connection.cursor() as cursor:
+        cursor.execute(STILL_HELD, [list(fences), list(fences.values())])
+        return {row[0] for row in cursor.fetchall()}
 
 
 def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None) -> None:
@@ -144,18 +159,23 @@ def return_tasks(claims: Iterable[Claim], *, scheduled_at: dt.datetime | None = 
 def return_expired() -> int:
     """The sweeper: tasks of dead workers run again, poison goes to the dead letters."""
     with transaction.atomic():
-        expired = CrawlTask.objects.filter(status=Status.CRAWLING, leased_until__lt=Now())
+        leased = (Status.CRAWLING, Status.PARSING)
+        expired = CrawlTask.objects.filter(status__in=leased, leased_until__lt=Now())
         locked = list(expired.select_for_update(skip_locked=True).values_list("id", "claims"))
         poison = [task_id for task_id, claims in locked if claims >= MAX_CLAIMS]
         alive = [task_id for task_id, claims in locked if claims < MAX_CLAIMS]
-        advance(
-            CrawlTask.objects.filter(id__in=alive),
-            Status.PENDING,
-            leased_until=None,
-            fence=F("fence") + 1,
-        )
+        _return(alive)
         _bury(poison)
         return len(alive)
+
+
+def _return(task_ids: list[uuid.UUID]) -> None:
+    """To where each was taken from: a page that is kept need not be fetched again."""
+    tasks = CrawlTask.objects.filter(id__in=task_ids)
+    parsing = tasks.filter(status=Status.PARSING, stored_page__isnull=False)
+    freed: dict[str, Any] = {"leased_until": None, "fence": F("fence") + 1}
+    advance(parsing, Status.QUEUED_PARSE, **freed)
+    advance(tasks.exclude(status=Status.QUEUED_PARSE), Status.PENDING, **freed)
 
 
 def _bury(task_ids: list[uuid.UUID]) -> None:

@@ -37,6 +37,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='crawltask',
+            name='paused_from',
+            field=models.CharField(blank=True, max_length=14),
+        ),
+        migrations.AddField(
+            model_name='crawltask',
             name='score',
             field=models.FloatField(default=0),
         ),
@@ -219,6 +224,14 @@ class Migration(migrations.Migration):
             model_name='crawltask',
             name='stored_page',
             field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='tasks', to='crawling.storedpage'),
+        ),
+        migrations.RemoveIndex(
+            model_name='crawltask',
+            name='crawl_task_due',
+        ),
+        migrations.AddIndex(
+            model_name='crawltask',
+            index=models.Index(condition=models.Q(('status__in', ['pending', 'queued'])), fields=['domain', 'priority', '-score', 'depth', 'scheduled_at'], name='crawl_task_due'),
         ),
         migrations.AddIndex(
             model_name='crawltask',
