@@ -11,8 +11,9 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
@@ -22,7 +23,7 @@ from accounts import audit
 from accounts.audit import SYSTEM, Actor
 from common.errors import Conflict, Invalid, InvalidState
 from common.wakeups import wake_on_commit
-from crawling import jobs
+from crawling import jobs, recurrence
 from crawling.frontier import CRAWL
 from crawling.models import CrawlTask
 from crawling.selections import TaskFilter
@@ -151,6 +152,65 @@ def bulk(
     done = _foresee(order, ids) if dry_run else perform(order, ids, actor=actor)
     changed = Counter(task.status for task in done)
     return Outcome(order.action, dry_run, dict(matched), dict(changed), [t.pk for t in done])
+
+
+class Changes(TypedDict):
+    """What of a task can be changed."""
+
+    priority: NotRequired[int]
+    scheduled_at: NotRequired[dt.datetime]
+    crawl_frequency_seconds: NotRequired[int | None]
+    max_retries: NotRequired[int]
+
+
+# The frequency belongs to the row that carries it, whatever its state.
+CHANGEABLE_IN = {
+    "priority": OPEN,
+    "max_retries": OPEN,
+    "scheduled_at": (Status.PENDING, Status.QUEUED, Status.QUEUED_PARSE, Status.PAUSED),
+}
+
+
+@transaction.atomic
+def update_task(task: CrawlTask, *, actor: Actor = SYSTEM, **changes: Unpack[Changes]) -> CrawlTask:
+    locked = CrawlTask.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    before = {name: getattr(locked, name) for name in Changes.__annotations__}
+    for name, value in changes.items():
+        _require(locked, name)
+        if name == "crawl_frequency_seconds":
+            recurrence.set_frequency(locked, value)  # type: ignore[arg-type]
+        else:
+            setattr(locked, name, value)
+    _check(locked)
+    changed = [name for name in before if before[name] != getattr(locked, name)]
+    if changed:
+        locked.save(update_fields=[*changed, "is_recurring", "next_crawl_at", "updated_at"])
+        old, new = ({name: _plain(row[name]) for name in changed} for row in (before, vars(locked)))
+        client_id = locked.client_id
+        audit.record(actor, "update", locked, client_id=client_id, before=old, after=new)
+    return locked
+
+
+def _require(task: CrawlTask, name: str) -> None:
+    allowed = CHANGEABLE_IN.get(name, Status.values)
+    if task.status not in allowed:
+        raise InvalidState(
+            f"The {name} of a task that is {task.status} cannot be changed;"
+            f" it must be one of: {', '.join(allowed)}.",
+            attr=name,
+        )
+
+
+def _check(task: CrawlTask) -> None:
+    try:
+        task.clean_fields(exclude={"url", "normalized_url", "final_url"})
+    except ValidationError as error:
+        name, texts = next(iter(error.message_dict.items()))
+        raise Invalid(texts[0], attr=name) from error
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, dt.datetime) else value
 
 
 def parse_due() -> QuerySet[CrawlTask]:

@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from common.wakeups import wake
-from crawling import leases
+from crawling import leases, recurrence
 from crawling.frontier import CRAWL
 from crawling.models import CrawlTask
 from crawling.slices import run_slice
@@ -40,9 +40,16 @@ def return_expired_leases() -> int:
 
 
 @shared_task
+def queue_recurring() -> int:
+    return recurrence.queue_due()
+
+
+@shared_task
 def purge() -> int:
     """Tasks that ended a month ago."""
     old = CrawlTask.objects.filter(
-        status__in=CrawlTask.TERMINAL, completed_at__lt=timezone.now() - KEEP_TASKS
+        status__in=CrawlTask.TERMINAL,
+        completed_at__lt=timezone.now() - KEEP_TASKS,
+        is_recurring=False,
     )
     return old.delete()[0]

@@ -239,7 +239,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='crawltask',
-            index=models.Index(condition=models.Q(('status', 'failed')), fields=['-completed_at', '-id'], name='crawl_task_dead'),
+            index=models.Index(models.OrderBy(models.F('completed_at'), descending=True, nulls_last=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('status', 'failed')), name='crawl_task_dead'),
         ),
         migrations.AddConstraint(
             model_name='crawlprofile',

@@ -169,7 +169,8 @@ class CrawlTask(Record):
                 name="crawl_task_recurring",
             ),
             models.Index(
-                fields=["-completed_at", "-id"],
+                models.F("completed_at").desc(nulls_last=True),
+                models.F("id").desc(),
                 condition=Q(status="failed"),
                 name="crawl_task_dead",
             ),
