@@ -48,7 +48,6 @@ def count(tallies: Mapping[uuid.UUID, Tally]) -> None:
     finish_done(list(tallies))
 
 
-@transaction.atomic
 def start(job_ids: Iterable[uuid.UUID]) -> None:
     pending = CrawlJob.objects.filter(id__in=set(job_ids), status=CrawlJob.Status.PENDING)
     pending.update(status=CrawlJob.Status.RUNNING, started_at=timezone.now())

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from crawling import jobs
 from crawling.models import CrawlError, CrawlTask, Domain
-from crawling.states import Status, advance
+from crawling.states import Status, advance, claim_due
 
 # A page that ended its worker this often is poison.
 MAX_CLAIMS = 3
@@ -47,29 +47,28 @@ class Claim:
     max_retries: int
 
 
+# In the order of the index and one probe each: with few wanted it ends early, however
+# many tasks are due.
 DUE_DOMAINS = """
     SELECT d.id FROM crawling_domain d
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM crawling_crawltask t
+        WHERE t.domain_id = d.id AND t.status IN ('pending', 'queued')
+          AND t.scheduled_at <= statement_timestamp()
+        LIMIT 1) due
     WHERE d.is_active AND NOT d.is_blocked
       AND (d.leased_until IS NULL OR d.leased_until < statement_timestamp())
       AND (d.next_allowed_at IS NULL OR d.next_allowed_at <= statement_timestamp())
-      AND EXISTS (
-          SELECT 1 FROM crawling_crawltask t
-          WHERE t.domain_id = d.id AND t.status IN ('pending', 'queued')
-            AND t.scheduled_at <= statement_timestamp())
     ORDER BY d.next_allowed_at NULLS FIRST
     LIMIT %s
 """
-DUE_TASKS = """
-    SELECT t.id
-    FROM unnest(%s::uuid[], %s::int[]) AS wanted(domain_id, capacity)
-    CROSS JOIN LATERAL (
-        SELECT c.id FROM crawling_crawltask c
-        WHERE c.domain_id = wanted.domain_id AND c.status IN ('pending', 'queued')
-          AND c.scheduled_at <= statement_timestamp()
-        ORDER BY c.priority, c.score DESC, c.depth, c.scheduled_at
-        LIMIT wanted.capacity
-        FOR UPDATE SKIP LOCKED) t
-"""
+LEASE_DOMAINS = f"""
+    WITH free AS MATERIALIZED ({DUE_DOMAINS} FOR UPDATE OF d SKIP LOCKED)
+    UPDATE crawling_domain d
+    SET leased_by = %s, leased_until = statement_timestamp() + %s
+    FROM free WHERE d.id = free.id
+    RETURNING d.*
+"""  # noqa: S608
 STILL_HELD = """
     SELECT t.id FROM crawling_crawltask t
     JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence
@@ -85,34 +84,12 @@ def has_due_domain() -> bool:
 
 def lease_domains(worker: str, limit: int) -> list[Domain]:
     """Take up to ``limit`` domains that have work and belong to nobody."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"{DUE_DOMAINS} FOR UPDATE OF d SKIP LOCKED", [limit])
-        ids = [row[0] for row in cursor.fetchall()]
-        if not ids:
-            return []
-        mine = Domain.objects.filter(id__in=ids)
-        mine.update(leased_by=worker, leased_until=Now() + _lease())
-        return list(mine)
+    return list(Domain.objects.raw(LEASE_DOMAINS, [limit, worker, _lease()]))
 
 
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(DUE_TASKS, [list(wanted.keys()), list(wanted.values())])
-        ids = [row[0] for row in cursor.fetchall()]
-        if not ids:
-            return []
-        claimed = CrawlTask.objects.filter(id__in=ids)
-        advance(
-            claimed,
-            Status.CRAWLING,
-            leased_until=Now() + _lease(),
-            fence=F("fence") + 1,
-            claims=F("claims") + 1,
-        )
-        order = ("priority", "-score", "depth", "scheduled_at")
-        rows = claimed.order_by(*order).values_list(*Claim.__slots__)
-        claims = [Claim(*row) for row in rows]
+    claims = [Claim(*row) for row in claim_due(wanted, Claim.__slots__, lease=_lease())]
     # Jobs are locked before tasks everywhere: so not while these are locked.
     jobs.start(claim.job_id for claim in claims)
     return claims

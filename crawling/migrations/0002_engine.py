@@ -225,6 +225,10 @@ class Migration(migrations.Migration):
             name='stored_page',
             field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='tasks', to='crawling.storedpage'),
         ),
+        migrations.AddIndex(
+            model_name='domain',
+            index=models.Index(models.OrderBy(models.F('next_allowed_at'), nulls_first=True), condition=models.Q(('is_active', True), ('is_blocked', False)), name='domain_next'),
+        ),
         migrations.RemoveIndex(
             model_name='crawltask',
             name='crawl_task_due',
