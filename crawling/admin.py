@@ -29,6 +29,7 @@ from common.console import (
 )
 from common.errors import Refused
 from crawling import domains, jobs
+from crawling.admin_tasks import ErrorGroups, TaskActions
 from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain
 
 JOB_COLOURS = {
@@ -136,7 +137,7 @@ class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 
 @admin.register(CrawlTask)
-class CrawlTaskAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
     list_display = [
         "page",
         "domain",
@@ -197,7 +198,7 @@ class CrawlTaskAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 
 @admin.register(CrawlError)
-class CrawlErrorAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlErrorAdmin(ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
     list_display = ["occurred_at", "category", "text", "domain", "page"]
     list_filter = ["category", HostFilter]
     list_filter_submit = True

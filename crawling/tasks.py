@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from common.wakeups import wake
-from crawling import leases, retention
+from crawling import leases, recurrence, retention
 from crawling.frontier import CRAWL
 from crawling.slices import run_slice
 
@@ -36,6 +36,11 @@ def return_expired_leases() -> int:
     if returned:
         wake(CRAWL)
     return returned
+
+
+@shared_task
+def queue_recurring() -> int:
+    return recurrence.queue_due()
 
 
 @shared_task

@@ -8,7 +8,7 @@ import math
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,9 @@ class Slicing:
     egress: Egress
     deadline: float
     claim: Callable[[uuid.UUID, int], Awaitable[list[Claim]]]
+    # A claim counts until somebody pauses or cancels its task, or takes it over.
+    holds: Callable[[Claim], bool]
+    fly: Callable[[Claim, Coroutine[Any, Any, Page]], Awaitable[Page | None]]
     emit: Callable[[Page], Awaitable[None]]
     forget: Callable[[Iterable[Claim]], None]
     in_database: Callable[..., Awaitable[Any]]
@@ -94,18 +97,24 @@ class Visit:
                 self.over = True
                 self.waiting.append(claim)
                 return
+            if not self.slicing.holds(claim):
+                continue
             agent = self.domain.user_agent or settings.CRAWL_USER_AGENT
-            page = await fetch(self.slicing.egress, claim, user_agent=agent)
-            self._learn(page)
-            await self.slicing.emit(page)
+            fetching = fetch(self.slicing.egress, claim, user_agent=agent)
+            if page := await self.slicing.fly(claim, fetching):
+                self._learn(page)
+                await self.slicing.emit(page)
 
     async def _next(self) -> Claim | None:
         async with self._claiming:
-            if not self.waiting and not self._finished():
-                claims = await self.slicing.claim(self.domain.id, self._capacity())
-                self.waiting.extend(claims)
-                self.over = self.over or not claims
-        return self.waiting.popleft() if self.waiting and not self._finished() else None
+            while not self._finished():
+                if not self.waiting:
+                    claims = await self.slicing.claim(self.domain.id, self._capacity())
+                    self.waiting.extend(claims)
+                    self.over = self.over or not claims
+                elif self.slicing.holds(claim := self.waiting.popleft()):
+                    return claim
+        return None
 
     def _finished(self) -> bool:
         return (self.over and not self.waiting) or time.monotonic() >= self.slicing.deadline

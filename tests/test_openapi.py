@@ -64,6 +64,7 @@ TENANTS: dict[str, Callable[[Client], Any] | None] = {
     "/api/v1/changes/": lambda client: make_change(client).pk,
     "/api/v1/jobs/": lambda client: make_job(client).pk,
     "/api/v1/tasks/": None,
+    "/api/v1/dead-letters/": None,
     "/api/v1/domains/": None,
     "/api/v1/deliveries/": lambda client: DeliveryFactory.create(endpoint__client=client).pk,
 }

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from accounts.authentication import actor_of
 from common.drf.conditional import IF_MATCH, etag_of, require_match
 from common.drf.views import ClientViewSet, OperatorViewSet
-from crawling import domains, jobs
+from crawling import domains, job_control
 from crawling.api import filters
 from crawling.api import serializers as shapes
 from crawling.models import CrawlJob, CrawlTask, Domain
@@ -38,7 +38,28 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet
     @action(methods=["post"], detail=True)
     def cancel(self, request: Request, pk: uuid.UUID) -> Response:
         """Cancel a job; pages that are on their way are dropped."""
-        job = jobs.cancel(self.get_object(), actor=actor_of(request))
+        job = job_control.cancel_job(self.get_object(), actor=actor_of(request))
+        return Response(shapes.JobSerializer(job).data)
+
+    @extend_schema(request=None, responses=shapes.JobSerializer)
+    @action(methods=["post"], detail=True)
+    def pause(self, request: Request, pk: uuid.UUID) -> Response:
+        """Pause a job; pages that are on their way are dropped and fetched later."""
+        job = job_control.pause_job(self.get_object(), actor=actor_of(request))
+        return Response(shapes.JobSerializer(job).data)
+
+    @extend_schema(request=None, responses=shapes.JobSerializer)
+    @action(methods=["post"], detail=True)
+    def resume(self, request: Request, pk: uuid.UUID) -> Response:
+        """Go on with a paused job."""
+        job = job_control.resume_job(self.get_object(), actor=actor_of(request))
+        return Response(shapes.JobSerializer(job).data)
+
+    @extend_schema(request=None, responses=shapes.JobSerializer)
+    @action(methods=["post"], detail=True)
+    def retry(self, request: Request, pk: uuid.UUID) -> Response:
+        """Try the failed pages of a job again."""
+        job = job_control.retry_job(self.get_object(), actor=actor_of(request))
         return Response(shapes.JobSerializer(job).data)
 
 
@@ -60,14 +81,6 @@ class JobTaskViewSet(mixins.ListModelMixin, ClientViewSet):
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List the pages of a job."""
         return super().list(request, *args, **kwargs)
-
-
-class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorViewSet):
-    tag = "Tasks"
-    queryset = CrawlTask.objects.select_related("domain")
-    serializer_class = shapes.TaskSerializer
-    filterset_class = filters.AnyTaskFilter
-    lookup_value_converter = "uuid"
 
 
 class DomainViewSet(mixins.ListModelMixin, OperatorViewSet):

@@ -37,6 +37,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='crawltask',
+            name='paused_from',
+            field=models.CharField(blank=True, max_length=14),
+        ),
+        migrations.AddField(
+            model_name='crawltask',
             name='score',
             field=models.FloatField(default=0),
         ),
@@ -221,12 +226,24 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='tasks', to='crawling.storedpage'),
         ),
         migrations.AddIndex(
+            model_name='domain',
+            index=models.Index(models.OrderBy(models.F('next_allowed_at'), nulls_first=True), condition=models.Q(('is_active', True), ('is_blocked', False)), name='domain_next'),
+        ),
+        migrations.RemoveIndex(
+            model_name='crawltask',
+            name='crawl_task_due',
+        ),
+        migrations.AddIndex(
+            model_name='crawltask',
+            index=models.Index(condition=models.Q(('status__in', ['pending', 'queued'])), fields=['domain', 'priority', '-score', 'depth', 'scheduled_at'], name='crawl_task_due'),
+        ),
+        migrations.AddIndex(
             model_name='crawltask',
             index=models.Index(condition=models.Q(('is_recurring', True), ('next_crawl_at__isnull', False)), fields=['next_crawl_at'], name='crawl_task_recurring'),
         ),
         migrations.AddIndex(
             model_name='crawltask',
-            index=models.Index(condition=models.Q(('status', 'failed')), fields=['-completed_at', '-id'], name='crawl_task_dead'),
+            index=models.Index(models.OrderBy(models.F('completed_at'), descending=True, nulls_last=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('status', 'failed')), name='crawl_task_dead'),
         ),
         migrations.AddConstraint(
             model_name='crawlprofile',

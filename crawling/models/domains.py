@@ -94,6 +94,13 @@ class Domain(Record):
                 name="domain_concurrency_1_to_64",
             ),
         ]
+        indexes = [
+            models.Index(
+                models.F("next_allowed_at").asc(nulls_first=True),
+                condition=Q(is_active=True, is_blocked=False),
+                name="domain_next",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.host

@@ -39,7 +39,7 @@ class CrawlTask(Record):
         Status.QUEUED: ("pending",),
         Status.CRAWLING: ("pending", "queued"),
         Status.DOWNLOADED: ("crawling",),
-        Status.QUEUED_PARSE: ("downloaded", "paused", "failed"),
+        Status.QUEUED_PARSE: ("downloaded", "parsing", "paused", "failed"),
         Status.PARSING: ("crawling", "downloaded", "queued_parse"),
         Status.COMPLETED: ("crawling", "parsing"),
         Status.FAILED: ("pending", "queued", "crawling", "downloaded", "parsing"),
@@ -96,6 +96,8 @@ class CrawlTask(Record):
     )
     leased_until = models.DateTimeField(null=True, blank=True)
     fence = models.PositiveIntegerField(default=0)
+    # Where a pause found it, so that it goes on from there.
+    paused_from = models.CharField(max_length=14, blank=True)
     # Claims that never came to an end: a page that kills its worker stops at three.
     claims = models.PositiveSmallIntegerField(default=0)
     error_category = models.CharField(max_length=12, choices=Category, blank=True)
@@ -141,7 +143,7 @@ class CrawlTask(Record):
         ]
         indexes = [
             models.Index(
-                fields=["domain", "priority", "depth", "scheduled_at"],
+                fields=["domain", "priority", "-score", "depth", "scheduled_at"],
                 condition=Q(status__in=["pending", "queued"]),
                 name="crawl_task_due",
             ),
@@ -167,7 +169,8 @@ class CrawlTask(Record):
                 name="crawl_task_recurring",
             ),
             models.Index(
-                fields=["-completed_at", "-id"],
+                models.F("completed_at").desc(nulls_last=True),
+                models.F("id").desc(),
                 condition=Q(status="failed"),
                 name="crawl_task_dead",
             ),
