@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -116,12 +116,23 @@ def renew(
 ) -> set[uuid.UUID]:
     """Keep what is held; answers the domains that are still the worker's."""
     with transaction.atomic():
-        mine = Domain.objects.filter(id__in=domain_ids, leased_by=worker)
+        mine = _held(worker, domain_ids)
         mine.update(leased_until=Now() + _lease())
         CrawlTask.objects.filter(id__in=task_ids, status=Status.CRAWLING).update(
             leased_until=Now() + _lease()
         )
         return set(mine.values_list("id", flat=True))
+
+
+def held(worker: str, domain_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """The domains that the worker may still ask: not lost, not blocked, not switched off."""
+    return set(_held(worker, domain_ids).values_list("id", flat=True))
+
+
+def _held(worker: str, domain_ids: Sequence[uuid.UUID]) -> QuerySet[Domain]:
+    return Domain.objects.filter(
+        id__in=domain_ids, leased_by=worker, is_active=True, is_blocked=False
+    )
 
 
 def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None) -> None:

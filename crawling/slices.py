@@ -26,13 +26,15 @@ from crawling import leases
 from crawling.fetching import Page
 from crawling.handover import hand_over
 from crawling.leases import Claim
-from crawling.visits import Slicing, Visit
+from crawling.visits import Pulse, Slicing, Visit
 
 logger = logging.getLogger(__name__)
 
 # How often a slice looks for newly due domains, and how long it lingers without any.
 LOOK_SECONDS = 0.25
 LINGER_SECONDS = 1.0
+# How soon a domain that was blocked or switched off is left.
+WATCH_SECONDS = 0.5
 
 Result = TypeVar("Result")
 
@@ -51,6 +53,7 @@ class Slice:
         self.held: dict[uuid.UUID, Claim] = {}
         self.written = 0
         self.trouble: DatabaseError | None = None
+        self.pulse = Pulse()
         self.pages: asyncio.Queue[Page | None] = asyncio.Queue(2 * settings.CRAWL_BATCH_PAGES)
         self._database = ThreadPoolExecutor(1, "obsrv-slice-db")
 
@@ -83,6 +86,7 @@ class Slice:
             claim=self._claim,
             emit=self._emit,
             in_database=self.in_database,
+            pulse=self.pulse,
         )
         idle_since = time.monotonic()
         while time.monotonic() < self.deadline and self.trouble is None:
@@ -116,13 +120,25 @@ class Slice:
         await self.pages.put(page)
 
     async def _keep_leases(self) -> None:
+        renewed = time.monotonic()
         while True:
-            await asyncio.sleep(settings.CRAWL_LEASE_SECONDS / 3)
+            await asyncio.sleep(min(WATCH_SECONDS, settings.CRAWL_LEASE_SECONDS / 3))
             domains, tasks = list(self.visits), list(self.held)
-            mine = await self.in_database(leases.renew, self.worker, domains, tasks)
-            for domain_id in set(domains) - mine:
-                if visit := self.visits.get(domain_id):
-                    visit.cancel()
+            asked = time.monotonic()
+            if asked - renewed < settings.CRAWL_LEASE_SECONDS / 3:
+                mine = await self.in_database(leases.held, self.worker, domains)
+            else:
+                mine = await self.in_database(leases.renew, self.worker, domains, tasks)
+                renewed = asked
+                self.pulse.beat()
+            self._leave(set(domains) - mine)
+
+    def _leave(self, domain_ids: set[uuid.UUID]) -> None:
+        for domain_id in domain_ids:
+            visit = self.visits.get(domain_id)
+            # A second cancel would interrupt what the first one tidies up.
+            if visit and not visit.cancelling():
+                visit.cancel()
 
     async def _write_batches(self) -> None:
         """Until the last page. A database that is away does not stop the taking, or the

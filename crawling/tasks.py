@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from common.wakeups import wake
-from crawling import leases
+from crawling import leases, ledger
 from crawling.frontier import CRAWL
 from crawling.models import CrawlTask
 from crawling.slices import run_slice
@@ -41,7 +41,8 @@ def return_expired_leases() -> int:
 
 @shared_task
 def purge() -> int:
-    """Tasks that ended a month ago."""
+    """Tasks that ended a month ago, requests of a week ago."""
+    ledger.purge()
     old = CrawlTask.objects.filter(
         status__in=CrawlTask.TERMINAL, completed_at__lt=timezone.now() - KEEP_TASKS
     )

@@ -251,6 +251,7 @@ CRAWL_BATCH_PAGES = env.int("CRAWL_BATCH_PAGES", default=200)
 CRAWL_BATCH_SECONDS = env.float("CRAWL_BATCH_SECONDS", default=1)
 CRAWL_DEFAULT_DELAY_SECONDS = env.float("CRAWL_DEFAULT_DELAY_SECONDS", default=1)
 CRAWL_DEFAULT_CONCURRENCY = env.int("CRAWL_DEFAULT_CONCURRENCY", default=2)
+CRAWL_LEDGER = env.bool("CRAWL_LEDGER", default=True)
 CRAWL_MAX_RETRIES = env.int("CRAWL_MAX_RETRIES", default=3)
 DISCOVERY_MAX_PAGES = env.int("DISCOVERY_MAX_PAGES", default=500)
 # Networks that are crawled and notified although they are not public.
