@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -87,6 +87,16 @@ def lease_domains(worker: str, limit: int) -> list[Domain]:
         mine = Domain.objects.filter(id__in=ids)
         mine.update(leased_by=worker, leased_until=Now() + _lease())
         return list(mine)
+
+
+def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
+    """Take one domain, if it belongs to nobody and may be asked now."""
+    free = Q(leased_until=None) | Q(leased_until__lt=Now())
+    rested = Q(next_allowed_at=None) | Q(next_allowed_at__lte=Now())
+    mine = Domain.objects.filter(free, rested, id=domain_id, is_blocked=False)
+    if not mine.update(leased_by=worker, leased_until=Now() + _lease()):
+        return None
+    return Domain.objects.get(id=domain_id)
 
 
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
