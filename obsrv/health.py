@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 
 from common import partitions
 from common.drf import problems
+from obsrv import queues
 
 HISTORY = "monitoring_producthistory"
 HEARTBEAT_MAX_SECONDS = 120
@@ -92,6 +93,15 @@ def _partitions() -> None:
             raise NotReady(f"{HISTORY} has no partition for {moment:%Y-%m}")
 
 
+def _queues() -> None:
+    try:
+        missing = queues.unattended_lately()
+    except queues.BrokerAway:
+        raise NotReady("the broker does not answer") from None
+    if missing:
+        raise NotReady(f"no worker takes messages of {', '.join(missing)}")
+
+
 def _heartbeat(name: str) -> Callable[[], None]:
     def check() -> None:
         with _redis() as server:
@@ -112,4 +122,5 @@ CHECKS: dict[str, Callable[[], None]] = {
     "partitions": _partitions,
     "beat": _heartbeat("beat"),
     "worker": _heartbeat("worker"),
+    "queues": _queues,
 }

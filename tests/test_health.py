@@ -13,10 +13,17 @@ from django.test import Client as Browser
 from django.utils import timezone
 
 from common import partitions
-from obsrv import health
+from obsrv import health, queues
 from tests.factories.static import static_root  # noqa: F401
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def no_answer_of_another_test() -> Iterator[None]:
+    queues.forget()
+    yield
+    queues.forget()
 
 
 @pytest.fixture
@@ -27,7 +34,8 @@ def beating() -> Iterator[Any]:
         server.set(name, time.time())
     partitions.ensure_partitions(health.HISTORY, now=timezone.now())
     # Runs beside this one share the server: what was not there is not left there.
-    yield server
+    with patch.object(queues, "unattended", return_value=[]):
+        yield server
     server.delete(*names)
     server.close()
 
@@ -73,3 +81,13 @@ def test_a_redis_that_is_away_is_named(client: Browser, beating: Any, settings: 
 
 def test_the_root_leads_to_the_console(client: Browser) -> None:
     assert client.get("/")["Location"] == "/admin/"
+
+
+def test_a_queue_nobody_listens_to_is_named(client: Browser, beating: Any) -> None:
+    with patch.object(queues, "unattended", return_value=["crawl"]):
+        assert reasons(client) == {"queues": "no worker takes messages of crawl"}
+
+
+def test_a_broker_that_is_away_is_named(client: Browser, beating: Any) -> None:
+    with patch.object(queues, "unattended", side_effect=queues.BrokerAway):
+        assert reasons(client) == {"queues": "the broker does not answer"}
