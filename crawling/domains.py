@@ -91,6 +91,7 @@ def update_domain(
     if seen_at is not None and locked.updated_at != seen_at:
         raise Stale("The domain was changed meanwhile: read it again, then change it.")
     before = _facts(locked)
+    rested_until = quiet_until(locked, timezone.now())
     for name, value in changes.items():
         setattr(locked, name, value)
     _check(locked)
@@ -98,7 +99,7 @@ def update_domain(
     changed = [name for name in FIELDS if before[name] != after[name]]
     if changed:
         # Only these columns: a worker may be writing the others.
-        locked.save(update_fields=[*changed, *_woken(domain, changed, locked), "updated_at"])
+        locked.save(update_fields=[*changed, *_woken(locked, changed, rested_until), "updated_at"])
         audit.record(
             actor,
             "update",
@@ -156,14 +157,12 @@ def stats_of(domain: Domain) -> dict[str, Any]:
     }
 
 
-def _woken(before: Domain, changed: list[str], locked: Domain) -> list[str]:
+def _woken(domain: Domain, changed: list[str], rested_until: dt.datetime | None) -> list[str]:
     """A host that only rested in a window which was moved need not wait for its old end."""
     moved = any(name.startswith("maintenance_") for name in changed)
-    if not moved or locked.next_allowed_at is None:
+    if not moved or rested_until is None or domain.next_allowed_at != rested_until:
         return []
-    if quiet_until(before, timezone.now()) != locked.next_allowed_at:
-        return []
-    locked.next_allowed_at = None
+    domain.next_allowed_at = None
     return ["next_allowed_at"]
 
 
