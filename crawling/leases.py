@@ -16,7 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -87,6 +87,16 @@ def lease_domains(worker: str, limit: int) -> list[Domain]:
     return list(Domain.objects.raw(LEASE_DOMAINS, [limit, worker, _lease()]))
 
 
+def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
+    """Take one domain, if it belongs to nobody and may be asked now."""
+    free = Q(leased_until=None) | Q(leased_until__lt=Now())
+    rested = Q(next_allowed_at=None) | Q(next_allowed_at__lte=Now())
+    mine = Domain.objects.filter(free, rested, id=domain_id, is_blocked=False)
+    if not mine.update(leased_by=worker, leased_until=Now() + _lease()):
+        return None
+    return Domain.objects.get(id=domain_id)
+
+
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
     claims = [Claim(*row) for row in claim_due(wanted, Claim.__slots__, lease=_lease())]
@@ -106,7 +116,7 @@ RENEW = """
 
 def renew(worker: str, domain_ids: Sequence[uuid.UUID], claims: Sequence[Claim]) -> set[uuid.UUID]:
     """Keep what is held; answers the domains that are still the worker's."""
-    mine = Domain.objects.filter(id__in=domain_ids, leased_by=worker)
+    mine = _held(worker, domain_ids)
     mine.update(leased_until=Now() + _lease())
     with connection.cursor() as cursor:
         # One that is locked is being written or returned right now: no need to keep it.
@@ -124,20 +134,32 @@ def still_held(claims: Iterable[Claim]) -> set[uuid.UUID]:
         return {row[0] for row in cursor.fetchall()}
 
 
+def held(worker: str, domain_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """The domains that the worker may still ask: not lost, not blocked, not switched off."""
+    return set(_held(worker, domain_ids).values_list("id", flat=True))
+
+
+def _held(worker: str, domain_ids: Sequence[uuid.UUID]) -> QuerySet[Domain]:
+    return Domain.objects.filter(
+        id__in=domain_ids, leased_by=worker, is_active=True, is_blocked=False
+    )
+
+
 def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None) -> None:
     Domain.objects.filter(id=domain_id, leased_by=worker).update(
         leased_by="", leased_until=None, next_allowed_at=next_allowed_at
     )
 
 
-def return_tasks(claims: Iterable[Claim]) -> None:
+def return_tasks(claims: Iterable[Claim], *, scheduled_at: dt.datetime | None = None) -> None:
     """Give back claims that were not worked on: they count for nothing."""
     by_fence: dict[int, list[uuid.UUID]] = {}
     for claim in claims:
         by_fence.setdefault(claim.fence, []).append(claim.id)
+    moved = {} if scheduled_at is None else {"scheduled_at": scheduled_at}
     for fence, ids in by_fence.items():
         mine = CrawlTask.objects.filter(id__in=ids, fence=fence, status=Status.CRAWLING)
-        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1)
+        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1, **moved)
 
 
 def return_expired() -> int:

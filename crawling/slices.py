@@ -26,15 +26,15 @@ from crawling import leases
 from crawling.fetching import Page
 from crawling.handover import hand_over
 from crawling.leases import Claim
-from crawling.visits import Slicing, Visit
+from crawling.visits import Pulse, Slicing, Visit
 
 logger = logging.getLogger(__name__)
 
 # How often a slice looks for newly due domains, and how long it lingers without any.
 LOOK_SECONDS = 0.25
 LINGER_SECONDS = 1.0
-# How often it looks whether its claims still count: a pause or cancel acts within a second.
-WATCH_SECONDS = 0.7
+# How soon a pause, a cancel, a blocked domain or a lost claim acts.
+WATCH_SECONDS = 0.5
 
 Result = TypeVar("Result")
 
@@ -54,6 +54,7 @@ class Slice:
         self.flights: dict[uuid.UUID, tuple[Claim, asyncio.Task[Page]]] = {}
         self.written = 0
         self.trouble: Exception | None = None
+        self.pulse = Pulse()
         self.pages: asyncio.Queue[Page | None] = asyncio.Queue(2 * settings.CRAWL_BATCH_PAGES)
         self._database = ThreadPoolExecutor(1, "obsrv-slice-db")
 
@@ -91,6 +92,7 @@ class Slice:
             emit=self.pages.put,
             forget=self._forget,
             in_database=self.in_database,
+            pulse=self.pulse,
         )
         idle_since = time.monotonic()
         while time.monotonic() < self.deadline and self.trouble is None:
@@ -165,17 +167,29 @@ class Slice:
                 flight.cancel()
 
     async def _keep_leases(self) -> None:
+        renewed = time.monotonic()
         while True:
-            await asyncio.sleep(settings.CRAWL_LEASE_SECONDS / 3)
+            await asyncio.sleep(min(WATCH_SECONDS, settings.CRAWL_LEASE_SECONDS / 3))
             domains, claims = list(self.visits), list(self.held.values())
+            asked = time.monotonic()
             try:
-                mine = await self.in_database(leases.renew, self.worker, domains, claims)
+                if asked - renewed < settings.CRAWL_LEASE_SECONDS / 3:
+                    mine = await self.in_database(leases.held, self.worker, domains)
+                else:
+                    mine = await self.in_database(leases.renew, self.worker, domains, claims)
+                    renewed = asked
+                    self.pulse.beat()
             except DatabaseError:
-                logger.warning("leases could not be renewed", exc_info=True)
+                logger.warning("leases could not be looked after", exc_info=True)
                 continue
-            for domain_id in set(domains) - mine:
-                if visit := self.visits.get(domain_id):
-                    visit.cancel()
+            self._leave(set(domains) - mine)
+
+    def _leave(self, domain_ids: set[uuid.UUID]) -> None:
+        for domain_id in domain_ids:
+            visit = self.visits.get(domain_id)
+            # A second cancel would interrupt what the first one tidies up.
+            if visit and not visit.cancelling():
+                visit.cancel()
 
     async def _write_batches(self) -> None:
         """Until the last page. A database that is away does not stop the taking, or the

@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from common.wakeups import wake
-from crawling import leases, recurrence, retention
+from crawling import leases, ledger, recurrence, retention
 from crawling.frontier import CRAWL
 from crawling.slices import run_slice
 
@@ -45,4 +45,5 @@ def queue_recurring() -> int:
 
 @shared_task
 def purge() -> int:
+    ledger.purge()
     return retention.purge(before=timezone.now() - KEEP)

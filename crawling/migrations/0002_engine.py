@@ -80,6 +80,36 @@ class Migration(migrations.Migration):
             name='throttle_seconds',
             field=models.FloatField(default=0, validators=[django.core.validators.MinValueValidator(0)]),
         ),
+        migrations.AddField(
+            model_name='domain',
+            name='backoff_seconds',
+            field=models.FloatField(default=0, validators=[django.core.validators.MinValueValidator(0)]),
+        ),
+        migrations.AddField(
+            model_name='domain',
+            name='breaker_window',
+            field=models.JSONField(blank=True, default=dict),
+        ),
+        migrations.AddField(
+            model_name='domain',
+            name='last_request_at',
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name='domain',
+            name='robots_due_at',
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name='domain',
+            name='robots_failures',
+            field=models.PositiveSmallIntegerField(default=0),
+        ),
+        migrations.AddField(
+            model_name='domain',
+            name='robots_other',
+            field=models.JSONField(blank=True, default=dict),
+        ),
         migrations.CreateModel(
             name='CrawlProfile',
             fields=[

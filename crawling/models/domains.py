@@ -59,6 +59,12 @@ class Domain(Record):
     robots_fetched_at = models.DateTimeField(null=True, blank=True)
     robots_status = models.IntegerField(null=True, blank=True)
     robots_crawl_delay = models.FloatField(null=True, blank=True)
+    # When it is asked for again: a day after an answer, sooner after none.
+    robots_due_at = models.DateTimeField(null=True, blank=True)
+    # Times in a row it was unreachable: the wait doubles.
+    robots_failures = models.PositiveSmallIntegerField(default=0)
+    # The same of the host's other scheme, which has a robots.txt of its own (RFC 9309).
+    robots_other = models.JSONField(default=dict, blank=True)
 
     breaker_threshold = models.PositiveSmallIntegerField(default=5)
     breaker_timeout_s = models.PositiveIntegerField(default=300)
@@ -67,10 +73,16 @@ class Domain(Record):
     breaker_opened_at = models.DateTimeField(null=True, blank=True)
     # Times in a row the breaker opened without a success between: the wait doubles.
     breaker_openings = models.PositiveSmallIntegerField(default=0)
+    # Answers by tens of seconds: {"bucket": [failures, successes]}, the last ten minutes.
+    breaker_window = models.JSONField(default=dict, blank=True)
     # What AutoThrottle adds to the gap while the shop is slow.
     throttle_seconds = models.FloatField(default=0, validators=[MinValueValidator(0)])
 
+    # The last wait a 429 or 503 brought; doubles until an answer is good again.
+    backoff_seconds = models.FloatField(default=0, validators=[MinValueValidator(0)])
+
     next_allowed_at = models.DateTimeField(null=True, blank=True)
+    last_request_at = models.DateTimeField(null=True, blank=True)
     leased_by = models.CharField(max_length=64, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
 
