@@ -66,7 +66,8 @@ def finish_done(job_ids: Sequence[uuid.UUID]) -> None:
 
 def say_waiting(domain_id: uuid.UUID, reason: str) -> None:
     """Why nothing moves, for whoever looks at the job meanwhile."""
-    waiting = CrawlTask.objects.filter(domain_id=domain_id, status=Status.PENDING)
+    unfinished = (Status.PENDING, Status.CRAWLING)
+    waiting = CrawlTask.objects.filter(domain_id=domain_id, status__in=unfinished)
     held_up = CrawlJob.objects.live().filter(id__in=waiting.values("job_id"))
     held_up.exclude(error_summary=reason).update(error_summary=reason, updated_at=timezone.now())
 

@@ -234,6 +234,7 @@ SPECTACULAR_SETTINGS = {
         "JobKind": "crawling.models.CrawlJob.Kind",
         "JobStatus": "crawling.models.CrawlJob.Status",
         "TaskStatus": "crawling.models.CrawlTask.Status",
+        "ErrorCategory": "crawling.models.CrawlTask.Category",
         "DeliveryStatus": "notifications.models.Delivery.Status",
     },
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -130,7 +130,7 @@ class TaskBulkAnswerSerializer(serializers.Serializer[Any]):
     ids = serializers.ListField(child=serializers.UUIDField(), help_text="Which were changed.")
 
 
-class AttemptSerializer(serializers.Serializer[Any]):
+class TaskAttemptSerializer(serializers.Serializer[Any]):
     started_at = serializers.DateTimeField()
     http_status = serializers.IntegerField(allow_null=True)
     response_ms = serializers.IntegerField(allow_null=True)
@@ -142,7 +142,7 @@ class AttemptSerializer(serializers.Serializer[Any]):
 
 
 class AttemptsSerializer(serializers.Serializer[Any]):
-    items = AttemptSerializer(many=True)
+    items = TaskAttemptSerializer(many=True)
 
 
 class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorViewSet):
