@@ -18,7 +18,7 @@ from rich.text import Text
 from accounts.models import User
 from common.errors import Refused
 from monitoring import history
-from obsrv import first_start, health, services, supervisor
+from obsrv import first_start, services, supervisor
 from obsrv.demo.shop import DEMO_SHOP_URL
 from obsrv.demo.stack import LOOPBACK
 from obsrv.embedded import EmbeddedError
