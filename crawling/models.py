@@ -24,7 +24,7 @@ class Domain(Record):
 
     # Host with port where it is not the default one; pace and robots hold for that origin.
     host = models.CharField(max_length=260, unique=True)
-    base_url = models.CharField(max_length=2048)
+    base_url = models.CharField("base URL", max_length=2048)
     parser_name = models.CharField(max_length=64, default="generic")
     parser_version = models.CharField(max_length=20, blank=True)
     crawl_delay_seconds = models.FloatField(default=1, validators=[MinValueValidator(0)])
@@ -39,7 +39,7 @@ class Domain(Record):
     blocked_reason = models.CharField(max_length=255, blank=True)
     render = models.CharField(max_length=10, choices=Render, default=Render.AUTO)
 
-    robots_url = models.CharField(max_length=2048, blank=True)
+    robots_url = models.CharField("robots URL", max_length=2048, blank=True)
     robots_body = models.TextField(blank=True)
     robots_fetched_at = models.DateTimeField(null=True, blank=True)
     robots_status = models.IntegerField(null=True, blank=True)
@@ -143,6 +143,8 @@ class CrawlJob(Record):
     objects = CrawlJobQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "job"
+        verbose_name_plural = "jobs"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.CheckConstraint(
@@ -239,8 +241,8 @@ class CrawlTask(Record):
     # What the consumer asked for, e.g. the product this page belongs to.
     object_id = models.UUIDField(null=True, blank=True)
     purpose = models.CharField(max_length=16)
-    url = models.CharField(max_length=2048)
-    normalized_url = models.CharField(max_length=2048)
+    url = models.CharField("URL", max_length=2048)
+    normalized_url = models.CharField("normalized URL", max_length=2048)
     url_hash = models.CharField(max_length=64)
     status = models.CharField(max_length=14, choices=Status, default=Status.PENDING)
     priority = models.PositiveSmallIntegerField(
@@ -261,14 +263,16 @@ class CrawlTask(Record):
     claims = models.PositiveSmallIntegerField(default=0)
     error_category = models.CharField(max_length=12, choices=Category, blank=True)
     error_message = models.TextField(blank=True)
-    http_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    http_status = models.PositiveSmallIntegerField("HTTP status", null=True, blank=True)
     response_time_ms = models.PositiveIntegerField(null=True, blank=True)
     bytes = models.PositiveIntegerField(null=True, blank=True)
-    final_url = models.CharField(max_length=2048, blank=True)
+    final_url = models.CharField("final URL", max_length=2048, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
     created_by = models.CharField(max_length=64, blank=True)
 
     class Meta:
+        verbose_name = "task"
+        verbose_name_plural = "tasks"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.UniqueConstraint(
@@ -323,6 +327,8 @@ class CrawlError(models.Model):
     occurred_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "error"
+        verbose_name_plural = "errors"
         ordering = ["-occurred_at", "-id"]
         indexes = [
             models.Index(fields=["fingerprint", "-occurred_at"], name="crawl_error_group"),
