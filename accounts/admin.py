@@ -17,7 +17,10 @@ from django.db.models import Count, Model, Q, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminRadioSelectWidget,
+)
 
 from accounts import audit, clients, keys, webhook_secrets
 from accounts.audit import Actor
@@ -165,6 +168,14 @@ class ClientAdmin(ThroughJobs):
 
 
 class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
+    holder = forms.ChoiceField(
+        label="Who holds it",
+        choices=[
+            ("client", "A client: the key sees this client's data only"),
+            ("operator", "An operator: the key sees every client"),
+        ],
+        widget=UnfoldAdminRadioSelectWidget,
+    )
     scopes = forms.MultipleChoiceField(
         choices=ApiKey.Scope.choices, widget=UnfoldAdminCheckboxSelectMultipleWidget
     )
@@ -172,6 +183,20 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = ApiKey
         fields = ["client", "name", "scopes", "rate_limit_rpm", "expires_at"]
+        help_texts = {
+            "client": "Only for a client's key.",
+            "expires_at": "Empty: it does not expire.",
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        # Whose it is is asked once: a key does not change hands.
+        holder = data.pop("holder", None)
+        if holder == "client" and data.get("client") is None and "client" not in self.errors:
+            self.add_error("client", "Choose the client.")
+        if holder == "operator" and data.get("client") is not None:
+            self.add_error("client", "An operator's key belongs to no client: leave this empty.")
+        return data
 
 
 @admin.register(ApiKey)
@@ -185,6 +210,16 @@ class ApiKeyAdmin(ThroughJobs):
     readonly_fields = ["prefix", "last_used_at", "invalidated_at", "created_at"]
     actions = ["revoke_keys"]
     actions_submit_line = ["rotate", "revoke"]
+
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> list[str]:
+        asked = ["client", "name", "scopes", "rate_limit_rpm", "expires_at"]
+        return [*asked, *self.readonly_fields] if obj else ["holder", *asked]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, **kwargs)
+        if obj is not None:
+            form.base_fields.pop("holder", None)
+        return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> list[str]:
         return [*self.readonly_fields, *(["client"] if obj else [])]
@@ -231,6 +266,7 @@ class ApiKeyAdmin(ThroughJobs):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    empty_text = "Nothing has been changed yet."
     list_display = ["created_at", "actor_name", "verb", "object_type", "object_name", "client"]
     list_filter = ["actor_kind", "verb", "object_type"]
     list_select_related = ["client"]

@@ -17,6 +17,10 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
 
+    class Meta(AbstractUser.Meta):
+        verbose_name = "operator"
+        verbose_name_plural = "operators"
+
 
 class Client(Record):
     """Who registers shops and receives webhooks: the tenant."""
@@ -94,7 +98,9 @@ class ApiKey(Record):
     digest = models.CharField(max_length=64, unique=True, editable=False)
     prefix = models.CharField(max_length=8, editable=False)
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
-    rate_limit_rpm = models.PositiveIntegerField(default=60, validators=[MinValueValidator(1)])
+    rate_limit_rpm = models.PositiveIntegerField(
+        "rate limit (requests/minute)", default=60, validators=[MinValueValidator(1)]
+    )
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     invalidated_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -102,6 +108,8 @@ class ApiKey(Record):
     objects = ApiKeyQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "API key"
+        verbose_name_plural = "API keys"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.CheckConstraint(condition=Q(scopes__len__gte=1), name="api_key_has_a_scope"),
@@ -142,7 +150,8 @@ class AuditEntry(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        verbose_name_plural = "audit entries"
+        verbose_name = "audit entry"
+        verbose_name_plural = "audit log"
         ordering = ["-created_at", "-id"]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="audit_newest"),

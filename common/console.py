@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from django.contrib import messages
 from django.http import HttpRequest
+from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.timezone import localtime
 from unfold.decorators import display
 
 from common.errors import Refused
@@ -15,6 +18,8 @@ from common.errors import Refused
 Shown = TypeVar("Shown", bound=Callable[..., Any])
 
 # Colours of unfold's labels.
+TAIL_CHARS = 32
+HOST_CHARS = 30
 GOOD, BAD, WARN, INFO = "success", "danger", "warning", "info"
 
 
@@ -29,6 +34,27 @@ class ReadOnly:
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class Titled:
+    """Pages named as people would name the row; ``title_of`` says how."""
+
+    def title_of(self, obj: Any) -> str:
+        return str(obj)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        found = self.get_object(request, object_id) if object_id else None  # type: ignore[attr-defined]
+        if found is not None:
+            # Read by templates/unfold/helpers/header_title.html.
+            title = request.page_title = self.title_of(found)  # type: ignore[attr-defined]
+            extra_context = {**(extra_context or {}), "title": title, "subtitle": None}
+        return super().changeform_view(request, object_id, form_url, extra_context)  # type: ignore[misc]
 
 
 def words(value: str) -> str:
@@ -50,13 +76,30 @@ def outside_link(url: str) -> str:
     if not url.lower().startswith(("http://", "https://")):
         return url
     shown = url if len(url) <= 80 else f"{url[:79]}…"
-    link = '<a href="{}" rel="noopener noreferrer" target="_blank" class="text-link">{}</a>'
-    return format_html(link, url, shown)
+    link = (
+        '<a href="{}" title="{}" rel="noopener noreferrer" target="_blank" class="text-link">{}</a>'
+    )
+    return format_html(link, url, url, shown)
+
+
+def short_url(url: str) -> str:
+    """Its host and the end of its path; the whole of it on hovering."""
+    host, slash, path = url.partition("://")[2].partition("/")
+    tail = path if len(path) <= TAIL_CHARS else f"…{path[1 - TAIL_CHARS :]}"
+    shown = f"{host[:HOST_CHARS]}{slash}{tail}" if host else url[:TAIL_CHARS]
+    box = "display:inline-block;min-width:12rem;overflow-wrap:anywhere"
+    return format_html('<span title="{}" style="{}">{}</span>', url, box, shown)
+
+
+def moment(value: dt.datetime | None) -> str | None:
+    """Pages would show what a method answers to the microsecond, unlike a field."""
+    return None if value is None else date_format(localtime(value), "DATETIME_FORMAT")
 
 
 def block(text: str) -> str:
-    """Text with its own line breaks."""
-    return format_html('<pre class="whitespace-pre-wrap">{}</pre>', text)
+    """Text with its own line breaks; a long one scrolls in its box."""
+    box = '<pre class="whitespace-pre-wrap" style="max-height:24rem;overflow:auto">{}</pre>'
+    return format_html(box, text)
 
 
 def inside_link(url: str, text: str) -> str:

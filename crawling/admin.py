@@ -27,6 +27,7 @@ from common.console import (
     do_each,
     inside_link,
     outside_link,
+    short_url,
 )
 from common.errors import Refused
 from crawling import domains, jobs
@@ -59,6 +60,7 @@ class HostFilter(TextFilter):  # type: ignore[misc]
 
 @admin.register(CrawlJob)
 class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    empty_text = "No job yet. Registering or crawling a website starts one."
     list_display = [
         "started",
         "kind",
@@ -141,17 +143,8 @@ class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 @admin.register(CrawlTask)
 class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
-    list_display = [
-        "page",
-        "domain",
-        "state",
-        "priority",
-        "tries",
-        "http",
-        "took",
-        "error_category",
-        "scheduled_at",
-    ]
+    empty_text = "No page has been asked for yet. Every job brings its pages here."
+    list_display = ["page", "state", "priority", "tries", "http", "took", "error", "due"]
     list_filter = ["status", "error_category", "purpose", HostFilter]
     list_filter_submit = True
     list_select_related = ["domain"]
@@ -172,7 +165,15 @@ class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="URL")
     def page(self, task: CrawlTask) -> str:
-        return task.url if len(task.url) <= 80 else f"{task.url[:79]}…"
+        return short_url(task.url)
+
+    @admin.display(description="Error", ordering="error_category", empty_value="—")
+    def error(self, task: CrawlTask) -> str | None:
+        return task.get_error_category_display() or None
+
+    @admin.display(description="Due", ordering="scheduled_at")
+    def due(self, task: CrawlTask) -> Any:
+        return task.scheduled_at
 
     @admin.display(description="Retries", ordering="retry_count")
     def tries(self, task: CrawlTask) -> str:
@@ -202,6 +203,7 @@ class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 @admin.register(CrawlError)
 class CrawlErrorAdmin(ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    empty_text = "No errors: every page so far has answered well."
     list_display = ["occurred_at", "category", "text", "domain", "page"]
     list_filter = ["category", HostFilter]
     list_filter_submit = True
@@ -218,7 +220,7 @@ class CrawlErrorAdmin(ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="URL")
     def page(self, error: CrawlError) -> str:
-        return outside_link(error.task.url)
+        return short_url(error.task.url)
 
 
 class DomainForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -242,6 +244,7 @@ class DomainForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Domain)
 class DomainAdmin(ModelAdmin):  # type: ignore[misc]
+    empty_text = "No domain yet. Each comes with the first website on it."
     form = DomainForm
     list_display = [
         "host",

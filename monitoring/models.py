@@ -39,10 +39,12 @@ class Website(Record):
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="websites")
     name = models.CharField(max_length=255)
-    base_url = models.CharField(max_length=2048)
+    base_url = models.CharField("base URL", max_length=2048)
     # Identity of base_url: a 2,048 character URL does not fit into an index.
     base_url_hash = models.CharField(max_length=64, editable=False)
-    seed_urls = ArrayField(models.CharField(max_length=2048), default=list)
+    seed_urls = ArrayField(
+        models.CharField(max_length=2048), verbose_name="seed URLs", default=list
+    )
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.SHOP)
     status = models.CharField(max_length=20, choices=Status, default=Status.PENDING_APPROVAL)
     crawl_frequency_minutes = models.PositiveIntegerField(
@@ -135,18 +137,18 @@ class Product(Record):
     approval = models.CharField(max_length=10, choices=Approval, default=Approval.PENDING)
     discovery_score = models.FloatField(default=0)
     discovery_reason = models.CharField(max_length=255, blank=True)
-    original_url = models.CharField(max_length=2048)
-    normalized_url = models.CharField(max_length=2048)
+    original_url = models.CharField("URL", max_length=2048)
+    normalized_url = models.CharField("normalized URL", max_length=2048)
     url_hash = models.CharField(max_length=64)
     extraction_method = models.CharField(max_length=20, blank=True)
-    sku = models.CharField(max_length=255, blank=True)
-    gtin = models.CharField(max_length=14, blank=True)
-    mpn = models.CharField(max_length=255, blank=True)
+    sku = models.CharField("SKU", max_length=255, blank=True)
+    gtin = models.CharField("GTIN", max_length=14, blank=True)
+    mpn = models.CharField("MPN", max_length=255, blank=True)
     brand = models.CharField(max_length=255, blank=True)
     category = models.CharField(max_length=500, blank=True)
     name = models.CharField(max_length=500, blank=True)
     description = models.TextField(blank=True)
-    image_url = models.CharField(max_length=2048, blank=True)
+    image_url = models.CharField("image URL", max_length=2048, blank=True)
     current_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     list_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     current_currency = models.CharField(max_length=3, blank=True)
@@ -221,7 +223,8 @@ class ProductHistory(models.Model):
     parser_version = models.CharField(max_length=20, blank=True)
 
     class Meta:
-        verbose_name_plural = "product history"
+        verbose_name = "check"
+        verbose_name_plural = "history"
         db_table = "monitoring_producthistory"
         ordering = ["-crawl_timestamp", "-id"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import zlib
 import zoneinfo
@@ -12,12 +13,14 @@ from cron_descriptor import Options, get_description
 from cron_descriptor.Exception import FormatException, MissingFieldException, WrongArgumentException
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from accounts import audit
 from accounts.audit import Actor
 from common.errors import Invalid
+from crawling.models import CrawlJob
 from monitoring.models import Website
 
 TASK = "monitoring.tasks.crawl_website"
@@ -70,17 +73,21 @@ def set_schedule(
     every_minutes: int | None = None,
     every_seconds: int | None = None,
     zone: str | None = None,
+    shortest: int = SHORTEST_SECONDS,
 ) -> None:
-    """Crawl by a cron line or at an interval; beat follows without a restart."""
+    """Crawl by a cron line or at an interval, with at least ``shortest`` seconds between
+    two runs; beat follows without a restart."""
     given = [value for value in (cron, every_minutes, every_seconds) if value is not None]
     if len(given) != 1:
         raise Invalid("Give exactly one of cron, every_minutes and every_seconds.", attr="cron")
     before = describe(website)
     with transaction.atomic():
         if cron is not None:
-            _put(website, crontab=_find(_checked_cron(cron, zone or website.client.timezone)))
+            line = _checked_cron(cron, zone or website.client.timezone)
+            _check_gap(line, shortest)
+            _put(website, crontab=_find(line))
         else:
-            _put(website, interval=_find(_checked_interval(every_minutes, every_seconds)))
+            _put(website, interval=_find(_checked_interval(every_minutes, every_seconds, shortest)))
         _record(website, actor, before)
 
 
@@ -107,7 +114,22 @@ def every_seconds_of(website: Website) -> int | None:
     task = website.periodic_task
     if task is None or task.interval is None:
         return None
-    return int(task.interval.schedule.run_every.total_seconds())
+    return seconds_of(task.interval)
+
+
+def every_minutes_of(website: Website) -> int | None:
+    """None where the interval is not one of whole minutes."""
+    minutes, rest = divmod(every_seconds_of(website) or 0, 60)
+    return None if rest else minutes or None
+
+
+def seconds_of(interval: IntervalSchedule) -> int:
+    return int(interval.schedule.run_every.total_seconds())
+
+
+def interval_of(seconds: int) -> IntervalSchedule:
+    """The row of this length, made when there is none."""
+    return _find(interval_like(seconds))
 
 
 def zone_of(website: Website) -> str:
@@ -145,20 +167,52 @@ def slot_of(website: Website, now: dt.datetime, last: dt.datetime | None) -> dt.
     return found
 
 
+def with_last_slot(websites: QuerySet[Any]) -> QuerySet[Any]:
+    """For lists: what ``last_run_at`` and ``next_run_at`` would else ask row by row."""
+    rows: QuerySet[Any] = websites.annotate(last_slot_at=Subquery(_slots(OuterRef("pk"))[:1]))
+    return rows
+
+
+def last_run_at(website: Website) -> dt.datetime | None:
+    """When it ran by schedule; beat writes its own note of that only now and then."""
+    task = website.periodic_task
+    if hasattr(website, "last_slot_at"):
+        slot = website.last_slot_at
+    else:
+        slot = _slots(website.pk).first()
+    told = [moment for moment in (task.last_run_at if task else None, slot) if moment]
+    return max(told, default=None)
+
+
 def next_run_at(website: Website) -> dt.datetime | None:
     """When beat will run it next; None while it is off."""
     task = website.periodic_task
-    return None if task is None else next_run_of(task)
+    if task is None or not task.enabled:
+        return None
+    return next_run_of(task, last_run_at(website))
 
 
-def next_run_of(task: PeriodicTask) -> dt.datetime | None:
+def next_run_of(task: PeriodicTask, last: dt.datetime | None = None) -> dt.datetime | None:
     if not task.enabled or task.scheduler is None:
         return None
-    last = task.last_run_at or task.date_changed or timezone.now()
-    remaining: dt.timedelta = task.schedule.remaining_estimate(last)
+    now = timezone.now()
+    if task.interval is not None:
+        length = task.interval.schedule.run_every
+        since = now - (last or task.last_run_at or task.date_changed or now)
+        due = now + length - since % length
+    else:
+        due = now + task.schedule.remaining_estimate(now)
     # Two readings of the clock lie between asking and adding: whole seconds hide them.
-    moment = timezone.now() + remaining + dt.timedelta(milliseconds=500)
+    moment: dt.datetime = due + dt.timedelta(milliseconds=500)
     return moment.replace(microsecond=0)
+
+
+def _slots(website_id: Any) -> QuerySet[CrawlJob, Any]:
+    """The moments it ran for by schedule, the last one first."""
+    rows = CrawlJob.objects.filter(
+        website_id=website_id, kind=CrawlJob.Kind.MONITOR, slot_at__isnull=False
+    )
+    return rows.order_by("-slot_at").values_list("slot_at", flat=True)
 
 
 def _crontab(minutes: int, spread: int, zone: str) -> CrontabSchedule:
@@ -194,11 +248,29 @@ def _checked_cron(cron: str, zone: str) -> CrontabSchedule:
     return wanted
 
 
-def _checked_interval(minutes: int | None, seconds: int | None) -> IntervalSchedule:
+def _check_gap(line: CrontabSchedule, shortest: int) -> None:
+    """Within an hour, and from the last run of one hour to the first of the next."""
+    minutes, hours = sorted(line.schedule.minute), line.schedule.hour
+    gaps = [later - earlier for earlier, later in itertools.pairwise(minutes)]
+    if any((hour + 1) % 24 in hours for hour in hours):
+        gaps.append(60 - minutes[-1] + minutes[0])
+    if gaps and min(gaps) * 60 < shortest:
+        raise Invalid(
+            f"Between two runs must be at least {_length_in_words(shortest)}.", attr="cron"
+        )
+
+
+def _checked_interval(
+    minutes: int | None, seconds: int | None, shortest: int = SHORTEST_SECONDS
+) -> IntervalSchedule:
     length = seconds if seconds is not None else 60 * (minutes or 0)
-    if not SHORTEST_SECONDS <= length <= LONGEST_SECONDS:
+    if not shortest <= length <= LONGEST_SECONDS:
         attr = "every_seconds" if seconds is not None else "every_minutes"
-        raise Invalid(f"Must be from {SHORTEST_SECONDS} seconds to 31 days.", attr=attr)
+        raise Invalid(f"Must be from {_length_in_words(shortest)} to 31 days.", attr=attr)
+    return interval_like(length)
+
+
+def interval_like(length: int) -> IntervalSchedule:
     if length % 60:
         return IntervalSchedule(every=length, period=IntervalSchedule.SECONDS)
     return IntervalSchedule(every=length // 60, period=IntervalSchedule.MINUTES)
@@ -242,12 +314,13 @@ def _record(website: Website, actor: Actor, before: str) -> None:
 
 
 def _interval_in_words(interval: IntervalSchedule) -> str:
-    seconds = int(interval.schedule.run_every.total_seconds())
-    for size, unit in UNITS:
-        if seconds >= size and seconds % size == 0:
-            count = seconds // size
-            return f"Every {unit}" if count == 1 else f"Every {count} {unit}s"
-    return f"Every {interval.every} {interval.period}"
+    return f"Every {_length_in_words(seconds_of(interval)).removeprefix('1 ')}"
+
+
+def _length_in_words(seconds: int) -> str:
+    size, unit = next(((s, u) for s, u in UNITS if seconds >= s and seconds % s == 0), UNITS[-1])
+    count = seconds // size
+    return f"1 {unit}" if count == 1 else f"{count} {unit}s"
 
 
 def _cron_in_words(crontab: CrontabSchedule) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from decimal import Decimal
+from functools import partial
 from typing import Any, NotRequired, TypedDict, Unpack
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from accounts import audit
 from accounts.audit import Actor
@@ -16,14 +16,13 @@ from common.ids import uuid7
 from crawling import jobs
 from crawling.frontier import hold_websites
 from crawling.models import CrawlJob
-from monitoring import runs, schedules
+from monitoring import history, runs, schedules
 from monitoring.models import Website
 from monitoring.registration import checked_webhook, connect_webhook, facts
 from notifications import endpoints
 from notifications.events import publish
 
 Status = Website.Status
-HISTORY_BATCH = 10_000
 COLUMNS = (
     "name",
     "crawl_frequency_minutes",
@@ -145,34 +144,22 @@ def discover_now(website: Website, *, actor: Actor) -> CrawlJob:
     return job
 
 
+@transaction.atomic
 def delete_website(website: Website, *, actor: Actor) -> None:
     """With its products, schedule, endpoint and history; what is on its way is dropped."""
-    with transaction.atomic():
-        hold_websites([website.pk])
-        # Jobs are locked before websites, as everywhere.
-        for job in CrawlJob.objects.live().filter(website_id=website.pk).order_by("id"):
-            jobs.cancel(job, actor=actor)
-        locked = _lock(website)
-        endpoints.set_website_endpoint(locked.client, locked.pk, None, actor=actor)
-        audit.record(actor, "delete", locked, client_id=locked.client_id, before=facts(locked))
-        if locked.periodic_task is not None:
-            locked.periodic_task.delete()
-        locked.delete()
-    _delete_history(website.pk)
-
-
-def _delete_history(website_id: uuid.UUID) -> None:
-    """Outside the transaction, in batches: there may be millions of rows."""
-    deleted = HISTORY_BATCH
-    while deleted == HISTORY_BATCH:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "DELETE FROM monitoring_producthistory WHERE (id, crawl_timestamp) IN ("
-                " SELECT id, crawl_timestamp FROM monitoring_producthistory"
-                " WHERE website_id = %s LIMIT %s)",
-                [website_id, HISTORY_BATCH],
-            )
-            deleted = cursor.rowcount
+    hold_websites([website.pk])
+    # Jobs are locked before websites, as everywhere; one that ends meanwhile is not live.
+    live = CrawlJob.objects.live().filter(website_id=website.pk).order_by("id")
+    for job in list(live.select_for_update(of=("self",))):
+        jobs.cancel(job, actor=actor)
+    locked = _lock(website)
+    endpoints.set_website_endpoint(locked.client, locked.pk, None, actor=actor)
+    audit.record(actor, "delete", locked, client_id=locked.client_id, before=facts(locked))
+    if locked.periodic_task is not None:
+        locked.periodic_task.delete()
+    # Millions of rows do not belong into one transaction; what fails here, the purge finds.
+    transaction.on_commit(partial(history.delete_history, locked.pk), robust=True)
+    locked.delete()
 
 
 def _lock(website: Website) -> Website:

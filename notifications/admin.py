@@ -13,12 +13,30 @@ from django.utils.html import format_html
 from unfold.admin import ModelAdmin, TabularInline
 
 from accounts.admin import actor_of
-from common.console import ReadOnly, block, do_each
+from common.console import (
+    BAD,
+    GOOD,
+    INFO,
+    WARN,
+    ReadOnly,
+    Titled,
+    badge,
+    block,
+    do_each,
+    short_url,
+)
 from common.errors import Refused
 from notifications import endpoints
 from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
 
 GRACE_SECONDS = 3600
+DELIVERY_COLOURS = {
+    "pending": INFO,
+    "retrying": WARN,
+    "success": GOOD,
+    "failed": BAD,
+    "exhausted": BAD,
+}
 T = TypeVar("T")
 
 
@@ -111,6 +129,7 @@ class WebhookEndpointAdmin(ModelAdmin):  # type: ignore[misc]
 
 @admin.register(Event)
 class EventAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    empty_text = "No event yet. Discoveries, approvals and changes make them."
     list_display = ["type", "sequence", "client", "created_at"]
     list_filter = ["type"]
     list_select_related = ["client"]
@@ -125,7 +144,7 @@ class EventAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         on_list = match is not None and (match.url_name or "").endswith("_changelist")
         return rows.defer("body") if on_list else rows
 
-    @admin.display(description="body")
+    @admin.display(description="Body")
     def content(self, event: Event) -> str:
         pretty = orjson.dumps(orjson.loads(event.body), option=orjson.OPT_INDENT_2).decode()
         return block(pretty)
@@ -134,20 +153,31 @@ class EventAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 class AttemptInline(ReadOnly, TabularInline):  # type: ignore[misc]
     model = DeliveryAttempt
     extra = 0
-    fields = ["number", "attempted_at", "status_code", "duration_ms", "error", "response_body"]
+    fields = ["number", "attempted_at", "http", "took", "error", "answer"]
     readonly_fields = fields
+    hide_title = True
+
+    @admin.display(description="HTTP", empty_value="—")
+    def http(self, attempt: DeliveryAttempt) -> int | None:
+        return attempt.status_code
+
+    @admin.display(description="Took", empty_value="—")
+    def took(self, attempt: DeliveryAttempt) -> str | None:
+        spent = attempt.duration_ms
+        return None if spent is None else f"{spent}\u00a0ms"
+
+    @admin.display(description="Answer", empty_value="—")
+    def answer(self, attempt: DeliveryAttempt) -> str | None:
+        return block(attempt.response_body) if attempt.response_body else None
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
-    list_display = [
-        "event",
-        "endpoint",
-        "status",
-        "attempt_number",
-        "last_http_status",
-        "last_error",
-        "created_at",
+class DeliveryAdmin(Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    empty_text = "No delivery yet. Add a webhook: every event it hears makes one."
+    list_display = ["event", "receiver", "state", "tries", "http", "last_error", "created_at"]
+    fieldsets = [
+        (None, {"fields": ["event", "endpoint", "state", "created_at", "delivered_at"]}),
+        ("Tries", {"fields": ["tries", "http", "last_error", "next_retry_at"]}),
     ]
     list_filter = ["status"]
     list_select_related = ["event", "endpoint"]
@@ -155,6 +185,25 @@ class DeliveryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     show_full_result_count = False
     actions = ["redeliver"]
     inlines = [AttemptInline]
+
+    def title_of(self, delivery: Delivery) -> str:
+        return f"{delivery.event} to {delivery.endpoint.url}"
+
+    @badge("Status", DELIVERY_COLOURS, ordering="status")
+    def state(self, delivery: Delivery) -> str:
+        return delivery.get_status_display()
+
+    @admin.display(description="To", ordering="endpoint")
+    def receiver(self, delivery: Delivery) -> str:
+        return short_url(delivery.endpoint.url)
+
+    @admin.display(description="Tries", ordering="attempt_number")
+    def tries(self, delivery: Delivery) -> int:
+        return delivery.attempt_number
+
+    @admin.display(description="HTTP", ordering="last_http_status", empty_value="—")
+    def http(self, delivery: Delivery) -> int | None:
+        return delivery.last_http_status
 
     def has_redeliver_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("notifications.change_delivery")

@@ -59,8 +59,6 @@ def create_endpoint(
         timeout_seconds=checked_timeout(timeout_seconds or _default_timeout()),
         secret_current=new_secret(),
     )
-    if client.webhook_endpoints.filter(website_id=None).count() >= MAX_ENDPOINTS:
-        raise LimitReached(f"A client has at most {MAX_ENDPOINTS} endpoints: delete one first.")
     return _insert(endpoint, actor)
 
 
@@ -220,8 +218,7 @@ def _insert(endpoint: WebhookEndpoint, actor: Actor) -> WebhookEndpoint:
     with transaction.atomic():
         # One after another for each client, so that the count and the website stay true.
         lock_feeds([endpoint.client_id])
-        if endpoint.website_id and _website_taken(endpoint):
-            raise Conflict("This website has an endpoint already.", attr="webhook_endpoint_url")
+        _refuse_one_too_many(endpoint)
         endpoint.save(force_insert=True)
         audit.record(
             actor, "create", endpoint, client_id=endpoint.client_id, after=_facts(endpoint)
@@ -229,10 +226,15 @@ def _insert(endpoint: WebhookEndpoint, actor: Actor) -> WebhookEndpoint:
     return endpoint
 
 
-def _website_taken(endpoint: WebhookEndpoint) -> bool:
-    return WebhookEndpoint.objects.filter(
+def _refuse_one_too_many(endpoint: WebhookEndpoint) -> None:
+    """One for a website; for the client as a whole, as many as the limit says."""
+    alike = WebhookEndpoint.objects.filter(
         client_id=endpoint.client_id, website_id=endpoint.website_id
-    ).exists()
+    )
+    if endpoint.website_id and alike.exists():
+        raise Conflict("This website has an endpoint already.", attr="webhook_endpoint_url")
+    if not endpoint.website_id and alike.count() >= MAX_ENDPOINTS:
+        raise LimitReached(f"A client has at most {MAX_ENDPOINTS} endpoints: delete one first.")
 
 
 def _save_changes(endpoint: WebhookEndpoint, before: dict[str, Any], actor: Actor) -> None:

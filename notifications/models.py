@@ -19,7 +19,7 @@ class WebhookEndpoint(Record):
     """Where a client hears news: all of it, or the kinds and the website it asked for."""
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="webhook_endpoints")
-    url = models.CharField(max_length=2048)
+    url = models.CharField("URL", max_length=2048)
     # Dotted patterns: "*", "product.*", "product.price_changed".
     events = ArrayField(models.CharField(max_length=64), default=list)
     website_id = models.UUIDField(null=True, blank=True)
@@ -36,6 +36,8 @@ class WebhookEndpoint(Record):
     objects = EndpointQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "webhook"
+        verbose_name_plural = "webhooks"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.UniqueConstraint(
@@ -130,7 +132,7 @@ class Delivery(Record):
     next_retry_at = models.DateTimeField()
     leased_until = models.DateTimeField(null=True, blank=True)
     fence = models.PositiveIntegerField(default=0)
-    last_http_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    last_http_status = models.PositiveSmallIntegerField("HTTP status", null=True, blank=True)
     last_error = models.CharField(max_length=255, blank=True)
     delivered_at = models.DateTimeField(null=True, blank=True)
 

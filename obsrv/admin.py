@@ -5,8 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+from django import forms
 from django.contrib import admin
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django_celery_beat import admin as beat
 from django_celery_beat.models import (
     ClockedSchedule,
@@ -22,8 +25,43 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.admin import Audited
-from common.console import ReadOnly
-from monitoring.schedules import next_run_of, words_of
+from common.console import BAD, GOOD, WARN, ReadOnly, Titled, badge, inside_link, moment
+from monitoring.models import Website
+from monitoring.schedules import (
+    TASK,
+    interval_like,
+    interval_of,
+    last_run_at,
+    next_run_of,
+    seconds_of,
+    with_last_slot,
+    words_of,
+)
+
+WEBSITE_MIN_SECONDS = 60
+MINUTE, HOUR = 60, 3600
+INTERVALS = (
+    15 * MINUTE,
+    30 * MINUTE,
+    *(hours * HOUR for hours in (1, 2, 3, 4, 6, 8, 12, 24)),
+)
+HELP = {
+    "enabled": "Off: it does not run until it is switched on again.",
+    "interval": "Run again and again after this time,",
+    "crontab": "or at times of the day. Choosing one replaces the other.",
+    "name": "Must be unique.",
+    "description": "What it is for.",
+    "regtask": "What runs; one of the tasks of this installation.",
+    "task": "Or the name of a task that is not in the list.",
+    "args": "A JSON list.",
+    "kwargs": "A JSON object.",
+    "one_off": "Run once, then switch off.",
+    "start_time": "Do not run before.",
+    "expires": "Do not run after.",
+    "expire_seconds": "A run that no worker has begun by then is left out.",
+    "queue": "Empty: the queue of the task.",
+}
+TASK_COLOURS = {"success": GOOD, "failure": BAD, "retry": WARN}
 
 # Their screens are registered by now, since their modules are imported; ours take over.
 # Nobody schedules crawls by the sun or for one moment, so those two do not come back.
@@ -36,48 +74,147 @@ class TaskSelect(UnfoldAdminSelectWidget, beat.TaskSelectWidget):  # type: ignor
 
 
 class ScheduleForm(beat.PeriodicTaskForm):  # type: ignore[misc]
+    """Either an interval or a cron line: choosing one replaces the other."""
+
+    every = forms.TypedChoiceField(
+        label="Interval",
+        required=False,
+        coerce=int,
+        empty_value=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Crawl again and again after this time,",
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["regtask"].widget = TaskSelect()
-        self.fields["task"].widget = UnfoldAdminTextInputWidget()
+        self.now = {name: getattr(self.instance, name) for name in ("interval", "crontab")}
+        for name, widget in (("regtask", TaskSelect()), ("task", UnfoldAdminTextInputWidget())):
+            if name in self.fields:
+                self.fields[name].widget = widget
+        for name, text in HELP.items():
+            if name in self.fields:
+                self.fields[name].help_text = text
+        if "interval" in self.fields:
+            del self.fields["every"]
+        else:
+            self._offer_intervals()
+
+    def _offer_intervals(self) -> None:
+        current = self.now["interval"]
+        lengths = {*INTERVALS, *([seconds_of(current)] if current else [])}
+        words = [(n, words_of(PeriodicTask(interval=interval_like(n)))) for n in sorted(lengths)]
+        self.fields["every"].choices = [("", "None: by the cron line"), *words]
+        self.initial["every"] = seconds_of(current) if current else ""
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean()
+        asked = "every" if "every" in self.fields else "interval"
+        interval, crontab = data.get(asked), data.get("crontab")
+        if interval and crontab:
+            # The one that was there before gives way.
+            if self.now["crontab"] == crontab and asked in self.changed_data:
+                crontab = None
+            elif asked not in self.changed_data and "crontab" in self.changed_data:
+                interval = None
+            else:
+                self.add_error(asked, "Choose either an interval or a cron line.")
+        if not interval and not crontab and asked not in self.errors:
+            self.add_error(asked, "Choose an interval or a cron line.")
+        if self.errors:
+            return data
+        if isinstance(interval, int):
+            interval = interval_of(interval)
+        self._refuse_haste(asked, data, interval)
+        self.instance.interval = data["interval"] = interval
+        self.instance.crontab = data["crontab"] = crontab
+        return data
+
+    def _refuse_haste(self, asked: str, data: dict[str, Any], interval: Any) -> None:
+        hasty = interval is not None and seconds_of(interval) < WEBSITE_MIN_SECONDS
+        if hasty and data["task"] == TASK and asked in self.changed_data:
+            self.add_error(asked, "A website is crawled once a minute at most.")
+
+    def validate_unique(self) -> None:
+        # The model's own check speaks of kinds of schedules that the console does not have.
+        if not self.errors:
+            super().validate_unique()
 
 
 @admin.register(PeriodicTask)
-class PeriodicTaskAdmin(Audited, beat.PeriodicTaskAdmin, ModelAdmin):  # type: ignore[misc]
+class PeriodicTaskAdmin(Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  # type: ignore[misc]
     form = ScheduleForm
+    change_form_template = None
     date_hierarchy = None
-    list_display = ["label", "words", "enabled", "last_run_at", "next_run"]
+    list_display = ["label", "words", "on", "last_run", "next_run"]
     list_filter = ["enabled", "task"]
     search_fields = ["name", "description", "task"]
-    readonly_fields = ["last_run_at", "words", "next_run"]
-    fieldsets = [
-        (None, {"fields": ["name", "description", "enabled"]}),
-        (
-            "Schedule",
-            {"fields": ["crontab", "interval", "words", "next_run", "last_run_at"]},
-        ),
-        ("Task", {"fields": ["regtask", "task", "args", "kwargs"], "classes": ["collapse"]}),
-        (
-            "Execution",
-            {
-                "fields": ["one_off", "start_time", "expires", "expire_seconds", "queue"],
-                "classes": ["collapse"],
-            },
-        ),
-    ]
+    readonly_fields = ["last_run", "words", "next_run", "website_link"]
+    task_fields = ["regtask", "task", "args", "kwargs"]
+    timing_fields = ["one_off", "start_time", "expires", "expire_seconds", "queue"]
+    when_fields = ["words", "last_run", "next_run"]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        if obj is not None and obj.task == TASK:
+            inner = ["name", "description", *self.task_fields, *self.timing_fields]
+            return [
+                (None, {"fields": ["website_link", "enabled"]}),
+                ("When", {"fields": ["every", "crontab", *self.when_fields]}),
+                ("Inner workings", {"fields": inner, "classes": ["collapse"]}),
+            ]
+        closed = ["collapse"] if obj else []
+        return [
+            (None, {"fields": ["name", "description", "enabled"]}),
+            ("When", {"fields": ["interval", "crontab", *(self.when_fields if obj else [])]}),
+            ("Task", {"fields": self.task_fields, "classes": closed}),
+            ("Execution", {"fields": self.timing_fields, "classes": ["collapse"]}),
+        ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PeriodicTask]:
+        rows: QuerySet[PeriodicTask] = super().get_queryset(request)
+        websites = with_last_slot(Website.objects.all())
+        return rows.prefetch_related(Prefetch("website", websites))
+
+    def title_of(self, task: PeriodicTask) -> str:
+        return self.label(task)
 
     @admin.display(description="Schedule of", ordering="name")
     def label(self, task: PeriodicTask) -> str:
         # The entry of a website is named by its id and described by its name.
-        return str(task.description if task.name.startswith("website ") else task.name)
+        website = _website_of(task)
+        return website.name if website else str(task.name).removeprefix("obsrv: ").capitalize()
+
+    @admin.display(description="Website", empty_value="—")
+    def website_link(self, task: PeriodicTask) -> str | None:
+        website = _website_of(task)
+        if website is None:
+            return None
+        url = reverse("admin:monitoring_website_change", args=[website.pk])
+        return inside_link(url, website.name)
+
+    @admin.display(description="Enabled", boolean=True, ordering="enabled")
+    def on(self, task: PeriodicTask) -> bool:
+        return bool(task.enabled)
 
     @admin.display(description="In words")
     def words(self, task: PeriodicTask) -> str:
         return words_of(task)
 
+    @admin.display(description="Last run", ordering="last_run_at", empty_value="—")
+    def last_run(self, task: PeriodicTask) -> str | None:
+        return moment(_last_run_of(task))
+
     @admin.display(description="Next run", empty_value="—")
-    def next_run(self, task: PeriodicTask) -> dt.datetime | None:
-        return next_run_of(task)
+    def next_run(self, task: PeriodicTask) -> str | None:
+        return moment(next_run_of(task, _last_run_of(task)))
+
+
+def _last_run_of(task: PeriodicTask) -> dt.datetime | None:
+    website = _website_of(task)
+    return last_run_at(website) if website else task.last_run_at
+
+
+def _website_of(task: PeriodicTask) -> Website | None:
+    return getattr(task, "website", None)
 
 
 class UsedBy(beat.PeriodicTaskInline, TabularInline):  # type: ignore[misc]
@@ -112,8 +249,13 @@ class IntervalScheduleAdmin(ScheduleRowAdmin, beat.IntervalScheduleAdmin):  # ty
 
 @admin.register(TaskResult)
 class TaskResultAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
-    list_display = ["date_done", "task_name", "periodic_task_name", "status", "worker"]
+    list_display = ["date_done", "task_name", "periodic_task_name", "state", "worker"]
+    empty_text = "No results: the tasks of Obsrv keep theirs in jobs and deliveries."
     list_filter = ["status", "task_name"]
     search_fields = ["=task_id"]
     show_full_result_count = False
     paginator = InfinitePaginator
+
+    @badge("Status", TASK_COLOURS, ordering="status")
+    def state(self, result: TaskResult) -> str:
+        return str(result.status).capitalize()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging.config
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -13,10 +14,18 @@ SECRETS = re.compile(r"(obsrv_(?:live|test)_|whsec_)[A-Za-z0-9_\-+/=]{6,}")
 
 def redact(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
     """Keys and signing secrets never reach a log, whoever put them into the message."""
-    for key, value in event.items():
-        if isinstance(value, str) and "_" in value:
-            event[key] = SECRETS.sub(r"\1…", value)
-    return event
+    return {key: _cleaned(value) for key, value in event.items()}
+
+
+def _cleaned(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {_cleaned(key): _cleaned(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_cleaned(inner) for inner in value]
+    # Whatever else there is, a renderer would print its text.
+    return SECRETS.sub(r"\1…", value if isinstance(value, str) else str(value))
 
 
 def logging_config(style: str, level: str) -> None:
@@ -29,9 +38,21 @@ def logging_config(style: str, level: str) -> None:
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if style == "json"
-        else structlog.dev.ConsoleRenderer(colors=False)
+        # Plain: the other formatters print local variables, and secrets with them.
+        else structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        )
     )
-    ending = [structlog.processors.format_exc_info, redact] if style == "json" else [redact]
+    # Without this structlog prints by itself, past the formatter and its redaction.
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
     logging.config.dictConfig(
         {
             "version": 1,
@@ -42,7 +63,8 @@ def logging_config(style: str, level: str) -> None:
                     "foreign_pre_chain": shared,
                     "processors": [
                         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                        *ending,
+                        structlog.processors.format_exc_info,
+                        redact,
                         renderer,
                     ],
                 }

@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import environ
 from kombu import Exchange, Queue
 
 from obsrv import secrets
 from obsrv.console import NAVIGATION
 from obsrv.embedded import Layout
+from obsrv.environment import Environment
 from obsrv.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+env = Environment()
 if env.bool("OBSRV_READ_ENV_FILE", default=True):
     env.read_env(BASE_DIR / ".env")
 
@@ -23,11 +23,13 @@ if env.bool("OBSRV_READ_ENV_FILE", default=True):
 VAR_DIR = Path(env.str("OBSRV_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
 EMBEDDED = Layout(VAR_DIR, throw_away=env.bool("OBSRV_EMBEDDED_THROW_AWAY", default=False))
 # Which of the two must be started by us; an empty variable counts as unset.
-EMBEDDED_POSTGRES = not env.str("DATABASE_URL", default="")
-EMBEDDED_VALKEY = not env.str("REDIS_URL", default="")
+DATABASE_URL = env.address("DATABASE_URL", "postgresql", "postgres", "pgsql")
+REDIS_URL = env.address("REDIS_URL", "redis", "rediss", "unix")
+EMBEDDED_POSTGRES = not DATABASE_URL
+EMBEDDED_VALKEY = not REDIS_URL
 EMBEDDED_NEEDED = EMBEDDED_POSTGRES or EMBEDDED_VALKEY
-DATABASE_URL = env.str("DATABASE_URL", default="") or EMBEDDED.database_url
-REDIS_URL = env.str("REDIS_URL", default="") or EMBEDDED.redis_url
+DATABASE_URL = DATABASE_URL or EMBEDDED.database_url
+REDIS_URL = REDIS_URL or EMBEDDED.redis_url
 CELERY_BROKER_URL = env.str(
     "CELERY_BROKER_URL",
     default=REDIS_URL.replace("unix://", "redis+socket://"),
@@ -50,7 +52,7 @@ ALLOWED_HOSTS: list[str] = env.list(
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # Where bin/up serves.
 HOST = env.str("OBSRV_HOST", default="127.0.0.1")
-PORT = env.int("OBSRV_PORT", default=8000)
+PORT = env.int_between("OBSRV_PORT", 1, 65535, default=8000)
 PUBLIC_URL = env.str("PUBLIC_URL", default=f"http://localhost:{PORT}").rstrip("/")
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
@@ -144,6 +146,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "/admin/"
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -157,11 +160,18 @@ STORAGES = {
 }
 # The embedded start serves assets straight from the packages; images collect them.
 WHITENOISE_USE_FINDERS = env.bool("WHITENOISE_USE_FINDERS", default=not PRODUCTION)
+if WHITENOISE_USE_FINDERS:
+    # WhiteNoise warns when it is not there.
+    STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
 LOGGING_CONFIG = None
-LOG_FORMAT = env.str("LOG_FORMAT", default="json" if PRODUCTION else "console")
-LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOG_FORMAT = env.one_of(
+    "LOG_FORMAT", ["console", "json"], default="json" if PRODUCTION else "console"
+)
+LOG_LEVEL = env.one_of(
+    "LOG_LEVEL", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], default="INFO"
+)
 logging_config(LOG_FORMAT, LOG_LEVEL)
 TEST_RUNNER = "django.test.runner.DiscoverRunner"
 TESTING = "pytest" in sys.modules
@@ -271,6 +281,8 @@ CRAWL_MAX_RETRIES = env.int("CRAWL_MAX_RETRIES", default=3)
 DISCOVERY_MAX_PAGES = env.int("DISCOVERY_MAX_PAGES", default=500)
 # Networks that are crawled and notified although they are not public.
 EGRESS_ALLOWED_NETWORKS: list[str] = env.list("EGRESS_ALLOWED_NETWORKS", default=[])
+# The shortest interval a client's key may set for a website; operators may go lower.
+SCHEDULE_MIN_SECONDS = env.int("SCHEDULE_MIN_SECONDS", default=900)
 EGRESS_PORTS: list[int] = env.list("EGRESS_PORTS", cast=int, default=[80, 443, 8080, 8443])
 
 # --- notifications -----------------------------------------------------------------
@@ -290,5 +302,6 @@ UNFOLD = {
         {"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}obsrv/icon.svg"}
     ],
     "SHOW_HISTORY": True,
+    "DASHBOARD_CALLBACK": "obsrv.dashboard.add_overview",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
 }

@@ -32,6 +32,8 @@ from obsrv.embedded import open_log
 STOP_SECONDS = 7.0
 KILL_SECONDS = 2.0
 READY_SECONDS = 60.0
+# Nobody is kept from a console that answers because a worker is slow to come.
+HEARTBEAT_SECONDS = 15.0
 # A program that ran this long had started well: its next failure is a first one.
 STEADY_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -164,6 +166,7 @@ class Supervisor:
                 child.start()
             self._remember()
             self._await_answer(address)
+            self._await_heartbeats(address)
             ready()
             while True:
                 self._watch()
@@ -208,6 +211,11 @@ class Supervisor:
                 raise SupervisorError(
                     f"no answer on port {address[1]} within {READY_SECONDS:.0f} s"
                 )
+
+    def _await_heartbeats(self, address: tuple[str, int]) -> None:
+        deadline = time.monotonic() + HEARTBEAT_SECONDS
+        while time.monotonic() < deadline and not answers(address, "/health/ready"):
+            self._watch()
 
     def _await_end(self, children: list[Child], deadline: float) -> None:
         while not all(child.has_ended() for child in children):
@@ -270,12 +278,12 @@ def require_free_port(address: tuple[str, int]) -> None:
             ) from error
 
 
-def answers(address: tuple[str, int]) -> bool:
+def answers(address: tuple[str, int], path: str = "/health") -> bool:
     """Any answer that is no failure of the server will do: a redirect to https is one."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0])  # noqa: S104
     connection = http.client.HTTPConnection(host, address[1], timeout=5)
     try:
-        connection.request("GET", "/health")
+        connection.request("GET", path)
         return connection.getresponse().status < 500
     except (OSError, http.client.HTTPException):
         return False

@@ -31,10 +31,10 @@ PURGES = (
 def heartbeat(self: Task[Any, Any]) -> None:
     """Says that a worker works; sent by beat, and soon stale, also that beat does."""
     now = int(time.time())
-    with redis.Redis.from_url(settings.REDIS_URL) as connection:
-        connection.set(HEARTBEAT.format("worker"), now, ex=HEARTBEAT_KEPT_SECONDS)
+    with redis.Redis.from_url(settings.REDIS_URL) as server:
+        server.set(HEARTBEAT.format("worker"), now, ex=HEARTBEAT_KEPT_SECONDS)
         if (self.request.headers or {}).get("periodic_task_name"):
-            connection.set(HEARTBEAT.format("beat"), now, ex=HEARTBEAT_KEPT_SECONDS)
+            server.set(HEARTBEAT.format("beat"), now, ex=HEARTBEAT_KEPT_SECONDS)
 
 
 @shared_task

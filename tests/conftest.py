@@ -7,7 +7,7 @@ import psutil
 import pytest
 import redis
 
-pytest_plugins = ["tests.shop.fixtures"]
+pytest_plugins = ["tests.api_fixtures", "tests.shop.fixtures"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

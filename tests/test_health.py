@@ -53,9 +53,18 @@ def test_ready_when_everything_is_there(client: Browser, beating: Any) -> None:
 
 
 def test_a_worker_that_fell_silent_is_named(client: Browser, beating: Any) -> None:
-    beating.set(tasks.HEARTBEAT.format("worker"), time.time() - 121)
+    beating.set(tasks.HEARTBEAT.format("worker"), time.time() - 46)
     beating.delete(tasks.HEARTBEAT.format("beat"))
     assert set(reasons(client)) == {"worker", "beat"}
+
+
+def test_not_being_ready_is_told_without_alarm(
+    client: Browser, beating: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    health.forget_heartbeats()
+    with caplog.at_level("INFO"):
+        assert "not running" in reasons(client)["beat"]
+    assert {record.levelname for record in caplog.records} == {"INFO"}
 
 
 def test_a_missing_partition_is_named(client: Browser, beating: Any) -> None:

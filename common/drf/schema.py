@@ -12,6 +12,7 @@ from rest_framework.permissions import AllowAny
 
 from common.drf import problems
 from common.drf.conditional import IF_MATCH, IF_NONE_MATCH
+from common.drf.permissions import OperatorOnly
 from common.drf.serializers import ProblemSerializer, Strict
 from common.drf.views import ClientViewSet
 
@@ -53,11 +54,17 @@ class Schema(AutoSchema):
         method = getattr(self.view, self._action() or self.method.lower(), None)
         if text := (getattr(method, "__doc__", None) or "").strip():
             return str(text.splitlines()[0].rstrip("."))
-        nouns = [part.replace("-", " ") for part in self._tokenize_path()]
+        nouns = [part.replace("api-", "API ").replace("-", " ") for part in self._tokenize_path()]
         verb = VERBS.get(self._action() or "", nouns[-1].capitalize() if nouns else "")
         noun = nouns[0] if nouns else "root"
         one = noun if self._action() in (None, "list") else noun.removesuffix("s")
         return f"{verb} {one}".strip()
+
+    def get_description(self) -> str:  # type: ignore[override]
+        text = str(super().get_description() or "")
+        if not any(isinstance(one, OperatorOnly) for one in self.view.get_permissions()):
+            return text
+        return "\n\n".join(filter(None, [text, "Needs an operator key."]))
 
     def get_tags(self) -> list[str]:
         """``tag`` of the view, else the first part of the path."""

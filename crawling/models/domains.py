@@ -29,7 +29,7 @@ class Domain(Record):
 
     # Host with port where it is not the default one; pace and robots hold for that origin.
     host = models.CharField(max_length=260, unique=True)
-    base_url = models.CharField(max_length=2048)
+    base_url = models.CharField("base URL", max_length=2048)
     parser_name = models.CharField(max_length=64, default="generic")
     parser_version = models.CharField(max_length=20, blank=True)
     crawl_delay_seconds = models.FloatField(default=1, validators=[MinValueValidator(0)])
@@ -54,7 +54,7 @@ class Domain(Record):
     maintenance_timezone = models.CharField(max_length=64, default="UTC")
     proxy_rotation = models.CharField(max_length=12, choices=Rotation, default=Rotation.LRU)
 
-    robots_url = models.CharField(max_length=2048, blank=True)
+    robots_url = models.CharField("robots URL", max_length=2048, blank=True)
     robots_body = models.TextField(blank=True)
     robots_fetched_at = models.DateTimeField(null=True, blank=True)
     robots_status = models.IntegerField(null=True, blank=True)

@@ -70,6 +70,8 @@ class CrawlJob(Record):
     objects = CrawlJobQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "job"
+        verbose_name_plural = "jobs"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.CheckConstraint(

@@ -76,8 +76,8 @@ class CrawlTask(Record):
     # What the consumer asked for, e.g. the product this page belongs to.
     object_id = models.UUIDField(null=True, blank=True)
     purpose = models.CharField(max_length=16)
-    url = models.CharField(max_length=2048)
-    normalized_url = models.CharField(max_length=2048)
+    url = models.CharField("URL", max_length=2048)
+    normalized_url = models.CharField("normalized URL", max_length=2048)
     url_hash = models.CharField(max_length=64)
     status = models.CharField(max_length=14, choices=Status, default=Status.PENDING)
     priority = models.PositiveSmallIntegerField(
@@ -102,10 +102,10 @@ class CrawlTask(Record):
     claims = models.PositiveSmallIntegerField(default=0)
     error_category = models.CharField(max_length=12, choices=Category, blank=True)
     error_message = models.TextField(blank=True)
-    http_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    http_status = models.PositiveSmallIntegerField("HTTP status", null=True, blank=True)
     response_time_ms = models.PositiveIntegerField(null=True, blank=True)
     bytes = models.PositiveIntegerField(null=True, blank=True)
-    final_url = models.CharField(max_length=2048, blank=True)
+    final_url = models.CharField("final URL", max_length=2048, blank=True)
     # The page had not changed since the last look (304 or the same bytes).
     from_cache = models.BooleanField(default=False)
     proxy = models.ForeignKey(
@@ -128,6 +128,8 @@ class CrawlTask(Record):
     created_by = models.CharField(max_length=64, blank=True)
 
     class Meta:
+        verbose_name = "task"
+        verbose_name_plural = "tasks"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.UniqueConstraint(
@@ -193,6 +195,8 @@ class CrawlError(models.Model):
     occurred_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "error"
+        verbose_name_plural = "errors"
         ordering = ["-occurred_at", "-id"]
         indexes = [
             models.Index(fields=["fingerprint", "-occurred_at"], name="crawl_error_group"),

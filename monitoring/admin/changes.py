@@ -30,6 +30,7 @@ class ChangeAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     list_select_related = ["product"]
     search_fields = ["=id", "=product__id"]
     search_help_text = "The id of a change or of a product."
+    empty_text = "No change yet. Approved products are compared at every scheduled crawl."
     show_full_result_count = False
     paginator = InfinitePaginator
     fields = [

@@ -8,11 +8,12 @@ from django.contrib import admin
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.formats import date_format
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import RangeDateTimeFilter, TextFilter
 from unfold.paginator import InfinitePaginator
 
-from common.console import ReadOnly, badge, block, inside_link
+from common.console import ReadOnly, Titled, badge, block, inside_link
 from monitoring.admin.wording import STOCK_COLOURS, percent_text, price_text
 from monitoring.models import Product, ProductHistory
 
@@ -33,7 +34,7 @@ class ProductFilter(TextFilter):  # type: ignore[misc]
 
 
 @admin.register(ProductHistory)
-class ProductHistoryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class ProductHistoryAdmin(Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
     list_display = [
         "crawl_timestamp",
         "product",
@@ -44,6 +45,7 @@ class ProductHistoryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     ]
     list_filter = [ProductFilter, ("crawl_timestamp", RangeDateTimeFilter)]
     list_filter_submit = True
+    empty_text = "No price or stock has changed yet. Give a product's id to see all its checks."
     ordering = ["-crawl_timestamp"]
     show_full_result_count = False
     paginator = InfinitePaginator
@@ -68,6 +70,10 @@ class ProductHistoryAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         rows: QuerySet[ProductHistory] = super().get_queryset(request)
         name = Product.objects.filter(pk=OuterRef("product_id")).values("name")[:1]
         return rows.defer("raw_crawl_data").annotate(product_name=Subquery(name))
+
+    def title_of(self, row: ProductHistory) -> str:
+        name = getattr(row, "product_name", None) or row.product_id
+        return f"{name}, {date_format(row.crawl_timestamp, 'DATETIME_FORMAT')}"
 
     @admin.display(description="Product")
     def product(self, row: ProductHistory) -> str:

@@ -5,13 +5,23 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 from unfold.admin import ModelAdmin
+from unfold.decorators import action as unfold_action
 from unfold.paginator import InfinitePaginator
 
 from accounts.admin import actor_of
-from common.console import BAD, GOOD, WARN, ReadOnly, badge, inside_link, outside_link
+from common.console import (
+    BAD,
+    GOOD,
+    WARN,
+    ReadOnly,
+    badge,
+    inside_link,
+    outside_link,
+    short_url,
+)
 from common.errors import Refused
 from monitoring import approval
 from monitoring.admin.wording import STOCK_COLOURS, price_text
@@ -28,6 +38,7 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     show_full_result_count = False
     paginator = InfinitePaginator
     actions = ["approve", "reject"]
+    actions_submit_line = ["approve_this", "reject_this"]
     fieldsets = [
         (None, {"fields": ["name", "address", "website", "verdict", "brand", "category"]}),
         ("Now", {"fields": ["price", "was", "stock", "range", "last_crawled_at"]}),
@@ -44,7 +55,7 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.defer("attributes")
 
-    def has_review_permission(self, request: HttpRequest) -> bool:
+    def has_review_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("monitoring.change_product")
 
     @admin.action(description="Approve", permissions=["review"])
@@ -54,6 +65,37 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     @admin.action(description="Reject", permissions=["review"])
     def reject(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
         self._decide(request, chosen, approval.reject, "rejected")
+
+    @unfold_action(description="Approve", permissions=["review"], icon="check")  # type: ignore[untyped-decorator]
+    def approve_this(self, request: HttpRequest, product: Product) -> None:
+        self._decide(request, Product.objects.filter(pk=product.pk), approval.approve, "approved")
+
+    @unfold_action(description="Reject", permissions=["review"], icon="close")  # type: ignore[untyped-decorator]
+    def reject_this(self, request: HttpRequest, product: Product) -> None:
+        self._decide(request, Product.objects.filter(pk=product.pk), approval.reject, "rejected")
+
+    def get_actions_submit_line(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Only what would change something."""
+        product = self.get_object(request, str(object_id))
+        useless = {"approved": "approve_this", "rejected": "reject_this"}
+        hidden = useless.get(product.approval) if product else None
+        found = super().get_actions_submit_line(request, object_id)
+        return [button for button in found if not button.action_name.endswith(str(hidden))]
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """The buttons of a page that is otherwise not edited."""
+        product = self.get_object(request, object_id) if request.method == "POST" else None
+        if product is not None:
+            for button in self.get_actions_submit_line(request, object_id):
+                if button.action_name in request.POST:
+                    button.method(request, product)
+                    return HttpResponseRedirect(self.url_after(request, product))
+        return super().changeform_view(request, object_id, *args, **kwargs)
+
+    def url_after(self, request: HttpRequest, product: Product) -> str:
+        return request.get_full_path()
 
     def _decide(
         self,
@@ -73,6 +115,14 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     @admin.display(description="URL")
     def address(self, product: Product) -> str:
         return outside_link(product.original_url)
+
+    @admin.display(description="URL")
+    def page(self, product: Product) -> str:
+        return short_url(product.original_url)
+
+    @admin.display(description="Seen", ordering="last_crawled_at")
+    def seen(self, product: Product) -> Any:
+        return product.last_crawled_at
 
     @admin.display(description="Price", ordering="current_price", empty_value="—")
     def price(self, product: Product) -> str | None:
@@ -119,11 +169,10 @@ class ProductAdmin(ProductScreen):
         "price",
         "stock",
         "verdict",
-        "score",
-        "discovery_reason",
-        "last_crawled_at",
+        "seen",
     ]
     list_filter = ["approval", "current_stock_status", "website"]
+    empty_text = "No product yet. Register a website: discovery finds its products."
 
 
 @admin.register(Candidate)
@@ -136,12 +185,24 @@ class CandidateAdmin(ProductScreen):
         "price",
         "stock",
         "score",
-        "discovery_reason",
-        "extraction_method",
-        "address",
+        "reason",
+        "page",
     ]
     list_filter = ["current_stock_status", "extraction_method", "website"]
     ordering = ["-discovery_score", "-id"]
+    empty_text = "Nothing waits for review. Discovery of a website fills this list."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).filter(approval=Product.Approval.PENDING)
+
+    def url_after(self, request: HttpRequest, product: Product) -> str:
+        """On to the next one of the website, until its queue is empty."""
+        waiting = self.get_queryset(request).filter(website_id=product.website_id)
+        following = waiting.order_by(*self.ordering).values_list("pk", flat=True).first()
+        if following is None:
+            return reverse("admin:monitoring_candidate_changelist")
+        return reverse("admin:monitoring_candidate_change", args=[following])
+
+    @admin.display(description="Why", ordering="discovery_reason")
+    def reason(self, product: Product) -> str:
+        return product.discovery_reason

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,18 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts.admin import actor_of
 from accounts.audit import Actor
-from common.console import BAD, GOOD, INFO, WARN, add_refusal, badge, do_each, inside_link, words
+from common.console import (
+    BAD,
+    GOOD,
+    INFO,
+    WARN,
+    add_refusal,
+    badge,
+    do_each,
+    inside_link,
+    moment,
+    words,
+)
 from common.errors import Refused
 from monitoring import schedules, websites
 from monitoring.models import Product, Website
@@ -121,6 +131,7 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
     readonly_fields = [
         "state",
         "schedule_link",
+        "last_run",
         "next_run",
         "last_result",
         "last_successful_crawl_at",
@@ -149,12 +160,16 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         shown = ["name", "client", "base_url", "seeds", "kind", "state", "products"]
         runs = [
             "schedule_link",
+            "last_run",
             "next_run",
             "last_result",
             "last_successful_crawl_at",
             "failures",
         ]
         return [(None, {"fields": shown}), ("Runs", {"fields": runs}), *self.settings]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Website]:
+        return schedules.with_last_slot(super().get_queryset(request))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         fixed = ["client", "base_url", "seeds", "kind"] if obj else []
@@ -229,9 +244,13 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         url = reverse("admin:django_celery_beat_periodictask_change", args=[task.pk])
         return inside_link(url, schedules.describe(website))
 
+    @admin.display(description="Last run by schedule", empty_value="—")
+    def last_run(self, website: Website) -> str | None:
+        return moment(schedules.last_run_at(website))
+
     @admin.display(description="Next run", empty_value="—")
-    def next_run(self, website: Website) -> dt.datetime | None:
-        return schedules.next_run_at(website)
+    def next_run(self, website: Website) -> str | None:
+        return moment(schedules.next_run_at(website))
 
     @badge("Last result", RUN_COLOURS, ordering="last_crawl_status")
     def last_result(self, website: Website) -> str:

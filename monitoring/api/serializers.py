@@ -130,11 +130,18 @@ class RegistrationSerializer(WebsiteChangeSerializer):
 class ScheduleSerializer(serializers.Serializer[Any]):
     description = serializers.CharField(help_text="The schedule in words.")
     cron = serializers.CharField(allow_null=True, help_text="Null when it runs at an interval.")
-    every_seconds = serializers.IntegerField(allow_null=True)
+    every_minutes = serializers.IntegerField(
+        allow_null=True, help_text="Null unless it runs at an interval of whole minutes."
+    )
+    every_seconds = serializers.IntegerField(
+        allow_null=True, help_text="Null unless it runs at an interval."
+    )
     timezone = serializers.CharField()
     enabled = serializers.BooleanField(help_text="False while the website is not active.")
     next_run_at = serializers.DateTimeField(allow_null=True)
-    last_run_at = serializers.DateTimeField(allow_null=True)
+    last_run_at = serializers.DateTimeField(
+        allow_null=True, help_text="Of the last run by schedule."
+    )
 
     @classmethod
     def of(cls, website: Website) -> dict[str, Any]:
@@ -143,11 +150,12 @@ class ScheduleSerializer(serializers.Serializer[Any]):
             {
                 "description": schedules.describe(website),
                 "cron": schedules.cron_of(website),
+                "every_minutes": schedules.every_minutes_of(website),
                 "every_seconds": schedules.every_seconds_of(website),
                 "timezone": schedules.zone_of(website),
                 "enabled": task is not None and task.enabled,
                 "next_run_at": schedules.next_run_at(website),
-                "last_run_at": task.last_run_at if task else None,
+                "last_run_at": schedules.last_run_at(website),
             }
         ).data
 

@@ -4,6 +4,7 @@ import uuid
 from functools import cached_property
 from typing import Any
 
+from django.conf import settings
 from django.db.models import OuterRef, Subquery
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -42,14 +43,33 @@ REGISTER = OpenApiExample(
 REGISTER_BRIEFLY = OpenApiExample(
     "The least", {"base_url": "https://shop.example.com/"}, request_only=True
 )
+BULK_BY_ID = OpenApiExample(
+    "Chosen candidates",
+    {
+        "action": "approve",
+        "ids": ["0198c1f4-7a10-7c3e-9d21-5b6f0a1e2c3d", "0198c1f4-7a10-7c3e-9d21-5b6f0a1e2c3e"],
+    },
+    request_only=True,
+)
+BULK_BY_FILTER = OpenApiExample(
+    "All likely ones of a website, tried first",
+    {
+        "action": "approve",
+        "filter": {"website": "0198c1f4-7a10-7c3e-9d21-5b6f0a1e2c3d", "score_min": 0.8},
+        "dry_run": True,
+    },
+    request_only=True,
+)
 _webhook = WebhookEndpoint.objects.filter(website_id=OuterRef("pk")).values("url")[:1]
 
 
 class WebsiteViewSet(mixins.ListModelMixin, ClientViewSet):
     tag = "Websites"
-    queryset = Website.objects.select_related(
-        "client", "periodic_task__crontab", "periodic_task__interval"
-    ).annotate(webhook_endpoint_url=Subquery(_webhook))
+    queryset = schedules.with_last_slot(
+        Website.objects.select_related(
+            "client", "periodic_task__crontab", "periodic_task__interval"
+        ).annotate(webhook_endpoint_url=Subquery(_webhook))
+    )
     serializer_class = shapes.WebsiteSerializer
     serializer_classes = {
         "create": shapes.RegistrationSerializer,
@@ -128,10 +148,16 @@ class WebsiteViewSet(mixins.ListModelMixin, ClientViewSet):
     @extend_schema(responses=shapes.ScheduleSerializer)
     @schedule.mapping.put
     def set_schedule(self, request: Request, pk: uuid.UUID) -> Response:
-        """Crawl a website by a cron line or at an interval."""
+        """Crawl a website by a cron line or at an interval.
+
+        Between two runs must be 15 minutes, or what this installation sets
+        (`SCHEDULE_MIN_SECONDS`); operator keys may go down to 10 seconds.
+        """
         data = self.valid_data()
         zone = data.pop("timezone", None)
         website = self.get_object()
+        mine = self.principal.key.client_id is not None
+        data["shortest"] = settings.SCHEDULE_MIN_SECONDS if mine else schedules.SHORTEST_SECONDS
         schedules.set_schedule(website, actor=actor_of(request), zone=zone, **data)
         return Response(shapes.ScheduleSerializer.of(website))
 
@@ -181,7 +207,9 @@ class CandidateViewSet(mixins.ListModelMixin, ClientViewSet):
         product = approval.reject_one(self.get_object(), actor=actor_of(request))
         return Response(shapes.CandidateSerializer(product).data)
 
-    @extend_schema(responses={200: shapes.BulkAnswerSerializer})
+    @extend_schema(
+        responses={200: shapes.BulkAnswerSerializer}, examples=[BULK_BY_ID, BULK_BY_FILTER]
+    )
     @action(methods=["post"], detail=False)
     def bulk(self, request: Request) -> Response:
         """Approve or reject many candidates; the answer has a line for each."""

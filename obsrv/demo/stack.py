@@ -24,6 +24,7 @@ LOOPBACK = {
     "EGRESS_ALLOWED_NETWORKS": "127.0.0.0/8",
     "WEBHOOK_ALLOW_HTTP": "true",
     "CRAWL_DEFAULT_DELAY_SECONDS": "0",
+    "SCHEDULE_MIN_SECONDS": "10",
 }
 
 
@@ -138,7 +139,16 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
 
 def _without_settings(environment: os._Environ[str]) -> dict[str, str]:
     """Nothing of the caller's own configuration may leak into the stack."""
-    ours = ("OBSRV_", "CRAWL_", "WEBHOOK_", "EGRESS_", "DATABASE_", "REDIS_", "CELERY_")
+    ours = (
+        "OBSRV_",
+        "CRAWL_",
+        "WEBHOOK_",
+        "EGRESS_",
+        "SCHEDULE_",
+        "DATABASE_",
+        "REDIS_",
+        "CELERY_",
+    )
     return {
         name: value
         for name, value in environment.items()

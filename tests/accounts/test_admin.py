@@ -22,6 +22,9 @@ CLIENT_FORM = {
 }
 
 
+KEY_FORM = {"name": "k", "scopes": ["read", "write"], "rate_limit_rpm": 5}
+
+
 @pytest.fixture
 def browser() -> Browser:
     browser = Browser()
@@ -77,7 +80,7 @@ def test_the_list_action_suspends(browser: Browser) -> None:
 
 def test_a_key_made_in_the_console_is_shown_once_and_works(browser: Browser) -> None:
     client = ClientFactory.create()
-    form = {"client": client.pk, "name": "k", "scopes": ["read", "write"], "rate_limit_rpm": 5}
+    form = KEY_FORM | {"holder": "client", "client": client.pk}
     answer = browser.post("/admin/accounts/apikey/add/", form, follow=True)
     found = re.search(keys.FORM, answer.content.decode())
     assert found is not None
@@ -87,6 +90,26 @@ def test_a_key_made_in_the_console_is_shown_once_and_works(browser: Browser) -> 
     page = browser.get(f"/admin/accounts/apikey/{key.pk}/change/").content.decode()
     assert found.group() not in page
     assert key.digest not in page
+
+
+@pytest.mark.parametrize("holder", ["", "client"])
+def test_a_key_without_a_client_is_no_operators_key_by_accident(
+    browser: Browser, holder: str
+) -> None:
+    browser.post("/admin/accounts/apikey/add/", KEY_FORM | {"holder": holder, "client": ""})
+    assert not ApiKey.objects.exists()
+
+
+def test_an_operators_key_is_made_when_asked_for(browser: Browser) -> None:
+    form = KEY_FORM | {"holder": "operator", "client": ""}
+    browser.post("/admin/accounts/apikey/add/", form | {"client": ClientFactory.create().pk})
+    assert not ApiKey.objects.exists()
+    browser.post("/admin/accounts/apikey/add/", form)
+    key = ApiKey.objects.get()
+    assert key.client is None
+    page = f"/admin/accounts/apikey/{key.pk}/change/"
+    browser.post(page, KEY_FORM | {"name": "renamed"})
+    assert ApiKey.objects.get().name == "renamed"
 
 
 def test_keys_are_revoked_not_deleted(browser: Browser) -> None:

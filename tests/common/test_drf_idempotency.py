@@ -23,11 +23,6 @@ NEW = {"name": "shop", "scopes": ["read"]}
 
 
 @pytest.fixture
-def client_row(db: None) -> Client:
-    return ClientFactory.create()
-
-
-@pytest.fixture
 def api(client_row: Client) -> Any:
     return api_for(client_row)
 

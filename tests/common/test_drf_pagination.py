@@ -9,16 +9,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import ApiKey, Client
-from tests.factories.accounts import ApiKeyFactory, ClientFactory, api_for
+from tests.factories.accounts import ApiKeyFactory, api_for
 from tests.factories.static import static_root  # noqa: F401
 
 pytestmark = pytest.mark.django_db
 KEYS = "/api/v1/api-keys"
-
-
-@pytest.fixture
-def client_row() -> Client:
-    return ClientFactory.create()
 
 
 @pytest.fixture

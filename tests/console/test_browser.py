@@ -19,6 +19,7 @@ from tests.factories.notifications import DeliveryFactory
 from tests.factories.static import static_root  # noqa: F401
 
 HOSTILE = '"><script>alert(1)</script>'
+EMBLEM = "https://cdn.redoc.ly/redoc/logo-mini.svg"
 QUEUE = "/admin/monitoring/candidate/"
 WEBSITES = "/admin/monitoring/website/"
 
@@ -88,6 +89,8 @@ def test_a_new_webhook_secret_is_shown_once(console: Console) -> None:
 
 def test_a_new_api_key_is_shown_once(console: Console) -> None:
     page = console.open("/admin/accounts/apikey/add/")
+    for holder in page.locator("[name=holder][value=operator]").all():
+        holder.check()
     page.fill("[name=name]", "warehouse")
     page.check("[name=scopes][value=read]")
     page.click("button[name=_save]")
@@ -108,6 +111,7 @@ def test_every_list_of_the_sidebar_opens(console: Console) -> None:
     assert len(lists) >= 20
     for path in lists:
         expect(console.open(path).locator("#changelist")).to_be_visible()
+        page.wait_for_load_state("networkidle")
 
 
 @pytest.mark.parametrize("model", ["product", "candidate", "website", "change"])
@@ -136,8 +140,17 @@ def test_the_console_goes_dark(console: Console) -> None:
     assert colour != "rgb(255, 255, 255)"
 
 
-@pytest.mark.parametrize(
-    ("path", "drawn"), [("/api/docs", ".opblock"), ("/api/redoc", "[data-section-id]")]
-)
-def test_the_pages_of_the_api_draw_themselves(visitor: Console, path: str, drawn: str) -> None:
-    expect(visitor.open(path).locator(drawn).first).to_be_visible(timeout=30_000)
+def test_the_page_to_try_the_api_draws_itself(visitor: Console) -> None:
+    page = visitor.open("/api/docs")
+    expect(page.locator(".opblock").first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+
+
+def test_the_page_to_read_the_api_draws_itself(visitor: Console) -> None:
+    """Redoc wants its maker's emblem; the page's policy stops that before anything leaves."""
+    with visitor.page.expect_event("requestfailed", lambda asked: asked.url == EMBLEM) as stopped:
+        page = visitor.open("/api/redoc")
+    assert stopped.value.failure == "csp"
+    expect(page.locator("[data-section-id]").first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    visitor.troubles = [trouble for trouble in visitor.troubles if EMBLEM not in trouble]

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounts.audit import SYSTEM
@@ -68,6 +71,28 @@ def test_a_client_has_a_limited_number_of_endpoints(monkeypatch: pytest.MonkeyPa
     EndpointFactory.create(client=endpoint.client, website_id=uuid.uuid4())
     with pytest.raises(LimitReached):
         endpoints.create_endpoint(endpoint.client, url=URL, actor=SYSTEM)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_at_once_get_no_more_endpoints_than_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoints, "MAX_ENDPOINTS", 1)
+    client = ClientFactory.create()
+    together = Barrier(4)
+
+    def create(_number: int) -> bool:
+        together.wait(timeout=30)
+        try:
+            endpoints.create_endpoint(client, url=URL, actor=SYSTEM)
+        except LimitReached:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(create, range(4))) == [False, False, False, True]
 
 
 def test_switching_on_again_forgets_why_it_was_off() -> None:

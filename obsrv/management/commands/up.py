@@ -18,7 +18,7 @@ from rich.text import Text
 from accounts.models import User
 from common.errors import Refused
 from monitoring import history
-from obsrv import first_start, services, supervisor
+from obsrv import first_start, health, services, supervisor
 from obsrv.demo.shop import DEMO_SHOP_URL
 from obsrv.demo.stack import LOOPBACK
 from obsrv.embedded import EmbeddedError
@@ -68,6 +68,7 @@ class Command(BaseCommand):
             crew.run(address=(settings.HOST, settings.PORT), ready=lambda: self._greet(started_at))
         finally:
             self._say("Stopping …")
+            _forget_heartbeats()
             if servers:
                 servers.stop()
 
@@ -76,6 +77,7 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0, interactive=False)
         history.make_months()
         ensure_schedules()
+        _forget_heartbeats()
         if not User.objects.exists():
             names = {name: options[name] for name in ("operator", "client", "email")}
             self.secrets = told_once(first_start.prepare(**names))
@@ -125,6 +127,12 @@ def programs() -> list[Program]:
         Program("worker-deliver", [*worker, "-n", "deliver@%h", "-Q", "deliver", "-c", "2"], here),
         Program("worker", [*worker, "-n", "default@%h", "-Q", "default", "-c", "1"], here),
     ]
+
+
+def _forget_heartbeats() -> None:
+    # A server of somebody else's may serve further machines, which live on.
+    if settings.EMBEDDED_VALKEY:
+        health.forget_heartbeats()
 
 
 def _with_checkout() -> str:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from django.test import Client as Browser
-from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import AuditEntry, Client
 from common.ids import uuid7
@@ -43,31 +42,6 @@ def test_candidates_are_filtered(reader: Any, client_row: Client, website: Websi
         assert ids_of(reader.get(CANDIDATES, query)) == {str(row.pk) for row in found}
     nested = reader.get(f"/api/v1/websites/{website.pk}/candidates")
     assert ids_of(nested) == {str(lamp.pk), str(chair.pk)}
-
-
-@pytest.mark.parametrize(
-    ("query", "attr"),
-    [
-        ({"score_min": "2"}, "score_min"),
-        ({"approval": "maybe"}, "approval"),
-        ({"website": "x"}, "website"),
-        ({"colour": "red"}, "colour"),
-    ],
-)
-def test_a_bad_query_is_named(reader: Any, query: dict[str, str], attr: str) -> None:
-    answer = reader.get(CANDIDATES, query)
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["attr"] == attr
-
-
-@pytest.mark.parametrize("count", [1, 12])
-def test_a_long_list_asks_the_database_no_more_than_a_short_one(
-    reader: Any, website: Website, count: int, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    ProductFactory.create_batch(count, website=website)
-    reader.get(CANDIDATES)
-    with django_assert_num_queries(2):
-        assert len(reader.get(CANDIDATES).json()["items"]) == count
 
 
 def test_approving_watches_the_product(api: Any, client_row: Client) -> None:

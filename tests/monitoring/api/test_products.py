@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.test import Client as Browser
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from monitoring.models import Website
 from tests.factories.monitoring import ProductFactory
@@ -74,33 +73,6 @@ def test_pages_follow_each_other(reader: Any, website: Website) -> None:
         page = reader.get(PRODUCTS, query).json()
     assert len(seen) == 5
     assert seen == sorted(seen)
-
-
-@pytest.mark.parametrize(
-    ("query", "attr"),
-    [
-        ({"price_min": "cheap"}, "price_min"),
-        ({"price_max": "1e99999"}, "price_max"),
-        ({"price_min": "-1"}, "price_min"),
-        ({"availability": "somewhere"}, "availability"),
-        ({"changed_after": "yesterday"}, "changed_after"),
-        ({"website": "mine"}, "website"),
-    ],
-)
-def test_a_bad_query_is_named(reader: Any, query: dict[str, str], attr: str) -> None:
-    answer = reader.get(PRODUCTS, query)
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["attr"] == attr
-
-
-@pytest.mark.parametrize("count", [1, 12])
-def test_a_long_list_asks_the_database_no_more_than_a_short_one(
-    reader: Any, website: Website, count: int, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    ProductFactory.create_batch(count, website=website)
-    reader.get(PRODUCTS)
-    with django_assert_num_queries(2):
-        assert len(reader.get(PRODUCTS).json()["items"]) == count
 
 
 def test_only_its_own_client_sees_it(client: Browser, stranger: Any, website: Website) -> None:

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 from django.test import Client as Browser
+from django.utils import timezone
 from django_celery_beat.models import PeriodicTask, PeriodicTasks
+from pytest_django import Settings
 
 from accounts.models import AuditEntry
 from monitoring.models import Website
+from tests.factories.accounts import api_for
+from tests.factories.crawling import JobFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +43,7 @@ def test_a_cron_line_is_taken_with_its_time_zone(api: Any, path: str) -> None:
         ({"every_minutes": 90}, 5400, "Every 90 minutes"),
         ({"every_minutes": 60}, 3600, "Every hour"),
         ({"every_minutes": 2880}, 172800, "Every 2 days"),
-        ({"every_seconds": 10}, 10, "Every 10 seconds"),
+        ({"every_seconds": 1000}, 1000, "Every 1000 seconds"),
     ],
 )
 def test_an_interval_is_taken(
@@ -46,6 +51,43 @@ def test_an_interval_is_taken(
 ) -> None:
     body = api.put(path, asked).json()
     assert (body["every_seconds"], body["cron"], body["description"]) == (seconds, None, words)
+    assert body["every_minutes"] == (None if seconds % 60 else seconds // 60)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"every_seconds": 899},
+        {"every_minutes": 14},
+        {"cron": "*/10 * * * *"},
+        {"cron": "0,50 * * * *"},
+    ],
+)
+def test_clients_keep_a_distance_that_operators_may_shorten(
+    api: Any, path: str, body: dict[str, Any], settings: Settings
+) -> None:
+    answer = api.put(path, body)
+    assert answer.status_code == 400
+    assert "15 minutes" in answer.json()["detail"]
+    assert api_for(None).put(path, body).status_code == 200
+    settings.SCHEDULE_MIN_SECONDS = 60
+    assert api.put(path, body).status_code == 200
+
+
+@pytest.mark.parametrize("cron", ["*/15 * * * *", "0,50 8 * * *", "5 * * * *"])
+def test_a_cron_line_with_enough_between_is_taken(api: Any, path: str, cron: str) -> None:
+    assert api.put(path, {"cron": cron}).status_code == 200
+
+
+def test_the_last_run_by_schedule_is_known_before_beat_notes_it(
+    api: Any, path: str, website: Website
+) -> None:
+    slot = timezone.now() - dt.timedelta(hours=5, minutes=10)
+    JobFactory.create(client=website.client, website_id=website.pk, kind="monitor", slot_at=slot)
+    body = api.put(path, {"every_minutes": 60}).json()
+    assert dt.datetime.fromisoformat(body["last_run_at"]) == slot
+    due = dt.datetime.fromisoformat(body["next_run_at"]) - timezone.now()
+    assert dt.timedelta(minutes=49) < due < dt.timedelta(minutes=51)
 
 
 def test_deleting_goes_back_to_the_frequency(api: Any, path: str) -> None:
@@ -75,6 +117,7 @@ def test_a_deleted_entry_is_made_anew(api: Any, path: str) -> None:
     [
         ({}, "cron"),
         ({"cron": "* * * * *", "every_minutes": 5}, "cron"),
+        ({"cron": "* * * * *"}, "cron"),
         ({"cron": "* * * *"}, "cron"),
         ({"cron": "61 * * * *"}, "cron"),
         ({"cron": "* * * * funday"}, "cron"),

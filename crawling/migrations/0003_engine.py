@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('crawling', '0001_initial'),
+        ('crawling', '0002_names'),
     ]
 
     operations = [
