@@ -36,9 +36,11 @@ def find_browser(playwright: Playwright) -> str | None:
     return next(found, own if Path(own).exists() else None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def chromium() -> Iterator[Browser]:
-    # Playwright's loop runs in this thread, and Django would refuse to touch the database.
+    """One for each test: Playwright's loop runs in this thread as long as the browser does,
+    and other tests of the same worker have loops of their own."""
+    # For that loop Django would refuse to touch the database.
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         path = find_browser(playwright)
