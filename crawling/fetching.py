@@ -74,11 +74,7 @@ async def fetch(egress: Egress, claim: Claim, *, user_agent: str) -> Page:
         url=answer.url,
         body=answer.body,
         elapsed_ms=answer.elapsed_ms,
-        retry_after_seconds=(
-            retry_after_seconds(answer.headers.get("Retry-After", ""), now=fetched_at)
-            if answer.status in BUSY
-            else None
-        ),
+        retry_after_seconds=retry_after(answer.status, answer.headers, fetched_at),
         headers=answer.headers,
     )
 
@@ -100,6 +96,13 @@ def judge(status: int, headers: Mapping[str, str], body: bytes) -> Failure | Non
     if not body:
         return Failure(Category.VALIDATION, "the page is empty", transient=True)
     return None
+
+
+def retry_after(status: int, headers: Mapping[str, str], now: dt.datetime) -> float | None:
+    """Seconds the host asked to be left alone; None where it did not."""
+    if status not in BUSY:
+        return None
+    return retry_after_seconds(headers.get("Retry-After", ""), now=now)
 
 
 def same_shop(url: str, target: str) -> bool:

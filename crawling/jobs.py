@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -49,7 +50,6 @@ def count(tallies: Mapping[uuid.UUID, Tally]) -> None:
     finish_done(list(tallies))
 
 
-@transaction.atomic
 def start(job_ids: Iterable[uuid.UUID]) -> None:
     pending = CrawlJob.objects.filter(id__in=set(job_ids), status=CrawlJob.Status.PENDING)
     pending.update(status=CrawlJob.Status.RUNNING, started_at=timezone.now())
@@ -66,7 +66,8 @@ def finish_done(job_ids: Sequence[uuid.UUID]) -> None:
 
 def say_waiting(domain_id: uuid.UUID, reason: str) -> None:
     """Why nothing moves, for whoever looks at the job meanwhile."""
-    waiting = CrawlTask.objects.filter(domain_id=domain_id, status=Status.PENDING)
+    unfinished = (Status.PENDING, Status.CRAWLING)
+    waiting = CrawlTask.objects.filter(domain_id=domain_id, status__in=unfinished)
     held_up = CrawlJob.objects.live().filter(id__in=waiting.values("job_id"))
     held_up.exclude(error_summary=reason).update(error_summary=reason, updated_at=timezone.now())
 
@@ -89,8 +90,17 @@ def _summary(job: CrawlJob) -> str:
     )
 
 
+@transaction.atomic
+def reopen(job_ids: Iterable[uuid.UUID]) -> None:
+    """A job that was over has work again."""
+    over = CrawlJob.objects.filter(id__in=set(job_ids)).exclude(status__in=CrawlJob.LIVE)
+    over.update(status=CrawlJob.Status.RUNNING, completed_at=None, updated_at=Now())
+
+
 def _finish(job: CrawlJob) -> None:
-    if job.errors == 0:
+    if job.total and not job.processed:
+        job.status = CrawlJob.Status.CANCELLED
+    elif job.errors == 0:
         job.status = CrawlJob.Status.SUCCESS
     elif job.errors < job.processed:
         job.status = CrawlJob.Status.PARTIAL_SUCCESS
@@ -100,7 +110,8 @@ def _finish(job: CrawlJob) -> None:
     job.started_at = job.started_at or job.completed_at
     job.error_summary = _summary(job) if job.errors else ""
     job.save(update_fields=["status", "completed_at", "started_at", "error_summary", "updated_at"])
-    if consumer := settings.JOB_CONSUMERS.get(job.kind):
+    consumer = settings.JOB_CONSUMERS.get(job.kind)
+    if consumer and job.status != CrawlJob.Status.CANCELLED:
         tell: Callable[[CrawlJob], None] = import_string(consumer)
         tell(job)
 

@@ -12,16 +12,17 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from crawling import jobs
 from crawling.models import CrawlError, CrawlTask, Domain
-from crawling.states import Status, advance
+from crawling.states import Status, advance, claim_due
 
 # A page that ended its worker this often is poison.
 MAX_CLAIMS = 3
@@ -46,28 +47,32 @@ class Claim:
     max_retries: int
 
 
+# In the order of the index and one probe each: with few wanted it ends early, however
+# many tasks are due.
 DUE_DOMAINS = """
     SELECT d.id FROM crawling_domain d
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM crawling_crawltask t
+        WHERE t.domain_id = d.id AND t.status IN ('pending', 'queued')
+          AND t.scheduled_at <= statement_timestamp()
+        LIMIT 1) due
     WHERE d.is_active AND NOT d.is_blocked
       AND (d.leased_until IS NULL OR d.leased_until < statement_timestamp())
       AND (d.next_allowed_at IS NULL OR d.next_allowed_at <= statement_timestamp())
-      AND EXISTS (
-          SELECT 1 FROM crawling_crawltask t
-          WHERE t.domain_id = d.id AND t.status IN ('pending', 'queued')
-            AND t.scheduled_at <= statement_timestamp())
     ORDER BY d.next_allowed_at NULLS FIRST
     LIMIT %s
 """
-DUE_TASKS = """
-    SELECT t.id
-    FROM unnest(%s::uuid[], %s::int[]) AS wanted(domain_id, capacity)
-    CROSS JOIN LATERAL (
-        SELECT c.id FROM crawling_crawltask c
-        WHERE c.domain_id = wanted.domain_id AND c.status IN ('pending', 'queued')
-          AND c.scheduled_at <= statement_timestamp()
-        ORDER BY c.priority, c.depth, c.scheduled_at
-        LIMIT wanted.capacity
-        FOR UPDATE SKIP LOCKED) t
+LEASE_DOMAINS = f"""
+    WITH free AS MATERIALIZED ({DUE_DOMAINS} FOR UPDATE OF d SKIP LOCKED)
+    UPDATE crawling_domain d
+    SET leased_by = %s, leased_until = statement_timestamp() + %s
+    FROM free WHERE d.id = free.id
+    RETURNING d.*
+"""  # noqa: S608
+STILL_HELD = """
+    SELECT t.id FROM crawling_crawltask t
+    JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence
+    WHERE t.status = 'crawling'
 """
 
 
@@ -79,35 +84,23 @@ def has_due_domain() -> bool:
 
 def lease_domains(worker: str, limit: int) -> list[Domain]:
     """Take up to ``limit`` domains that have work and belong to nobody."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"{DUE_DOMAINS} FOR UPDATE OF d SKIP LOCKED", [limit])
-        ids = [row[0] for row in cursor.fetchall()]
-        if not ids:
-            return []
-        mine = Domain.objects.filter(id__in=ids)
-        mine.update(leased_by=worker, leased_until=Now() + _lease())
-        return list(mine)
+    return list(Domain.objects.raw(LEASE_DOMAINS, [limit, worker, _lease()]))
+
+
+def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
+    """Take one domain, if it belongs to nobody and may be asked now."""
+    free = Q(leased_until=None) | Q(leased_until__lt=Now())
+    rested = Q(next_allowed_at=None) | Q(next_allowed_at__lte=Now())
+    mine = Domain.objects.filter(free, rested, id=domain_id, is_blocked=False)
+    if not mine.update(leased_by=worker, leased_until=Now() + _lease()):
+        return None
+    return Domain.objects.get(id=domain_id)
 
 
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(DUE_TASKS, [list(wanted.keys()), list(wanted.values())])
-        ids = [row[0] for row in cursor.fetchall()]
-        if not ids:
-            return []
-        claimed = CrawlTask.objects.filter(id__in=ids)
-        advance(
-            claimed,
-            Status.CRAWLING,
-            leased_until=Now() + _lease(),
-            fence=F("fence") + 1,
-            claims=F("claims") + 1,
-        )
-        order = ("priority", "depth", "scheduled_at")
-        rows = claimed.order_by(*order).values_list(*Claim.__slots__)
-        claims = [Claim(*row) for row in rows]
-    # Afterwards: jobs are locked before tasks, never behind them.
+    claims = [Claim(*row) for row in claim_due(wanted, Claim.__slots__, lease=_lease())]
+    # Jobs are locked before tasks everywhere: so not while these are locked.
     jobs.start(claim.job_id for claim in claims)
     return claims
 
@@ -123,7 +116,7 @@ RENEW = """
 
 def renew(worker: str, domain_ids: Sequence[uuid.UUID], claims: Sequence[Claim]) -> set[uuid.UUID]:
     """Keep what is held; answers the domains that are still the worker's."""
-    mine = Domain.objects.filter(id__in=domain_ids, leased_by=worker)
+    mine = _held(worker, domain_ids)
     mine.update(leased_until=Now() + _lease())
     with connection.cursor() as cursor:
         # One that is locked is being written or returned right now: no need to keep it.
@@ -133,40 +126,65 @@ def renew(worker: str, domain_ids: Sequence[uuid.UUID], claims: Sequence[Claim])
     return set(mine.values_list("id", flat=True))
 
 
+def still_held(claims: Iterable[Claim]) -> set[uuid.UUID]:
+    """Those whose claim still counts; paused, cancelled and lost ones are not among them."""
+    fences = {claim.id: claim.fence for claim in claims}
+    with connection.cursor() as cursor:
+        cursor.execute(STILL_HELD, [list(fences), list(fences.values())])
+        return {row[0] for row in cursor.fetchall()}
+
+
+def held(worker: str, domain_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """The domains that the worker may still ask: not lost, not blocked, not switched off."""
+    return set(_held(worker, domain_ids).values_list("id", flat=True))
+
+
+def _held(worker: str, domain_ids: Sequence[uuid.UUID]) -> QuerySet[Domain]:
+    return Domain.objects.filter(
+        id__in=domain_ids, leased_by=worker, is_active=True, is_blocked=False
+    )
+
+
 def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None) -> None:
     Domain.objects.filter(id=domain_id, leased_by=worker).update(
         leased_by="", leased_until=None, next_allowed_at=next_allowed_at
     )
 
 
-def return_tasks(claims: Iterable[Claim]) -> None:
+def return_tasks(claims: Iterable[Claim], *, scheduled_at: dt.datetime | None = None) -> None:
     """Give back claims that were not worked on: they count for nothing."""
     by_fence: dict[int, list[uuid.UUID]] = {}
     for claim in claims:
         by_fence.setdefault(claim.fence, []).append(claim.id)
+    moved = {} if scheduled_at is None else {"scheduled_at": scheduled_at}
     for fence, ids in by_fence.items():
         mine = CrawlTask.objects.filter(id__in=ids, fence=fence, status=Status.CRAWLING)
-        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1)
+        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1, **moved)
 
 
 def return_expired() -> int:
     """The sweeper: tasks of dead workers run again, poison goes to the dead letters."""
     with transaction.atomic():
-        expired = CrawlTask.objects.filter(status=Status.CRAWLING, leased_until__lt=Now())
+        leased = (Status.CRAWLING, Status.PARSING)
+        expired = CrawlTask.objects.filter(status__in=leased, leased_until__lt=Now())
         doomed = set(expired.filter(claims__gte=MAX_CLAIMS).values_list("id", "job_id"))
         jobs.lock(job_id for _, job_id in doomed)
         locked = list(expired.select_for_update(skip_locked=True).values_list("id", "claims"))
         held = {task_id for task_id, _ in doomed}
         poison = [task_id for task_id, _ in locked if task_id in held]
         alive = [task_id for task_id, claims in locked if claims < MAX_CLAIMS]
-        advance(
-            CrawlTask.objects.filter(id__in=alive),
-            Status.PENDING,
-            leased_until=None,
-            fence=F("fence") + 1,
-        )
+        _return(alive)
         _bury(poison)
         return len(alive)
+
+
+def _return(task_ids: list[uuid.UUID]) -> None:
+    """To where each was taken from: a page that is kept need not be fetched again."""
+    tasks = CrawlTask.objects.filter(id__in=task_ids)
+    parsing = tasks.filter(status=Status.PARSING, stored_page__isnull=False)
+    freed: dict[str, Any] = {"leased_until": None, "fence": F("fence") + 1}
+    advance(parsing, Status.QUEUED_PARSE, **freed)
+    advance(tasks.exclude(status=Status.QUEUED_PARSE), Status.PENDING, **freed)
 
 
 def _bury(task_ids: list[uuid.UUID]) -> None:

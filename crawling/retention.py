@@ -11,6 +11,7 @@ TASKS = """
     WITH old AS (
         SELECT id FROM crawling_crawltask
         WHERE created_at < %s AND status IN ('completed', 'failed', 'cancelled')
+          AND NOT is_recurring
         ORDER BY created_at LIMIT %s),
     errors AS (DELETE FROM crawling_crawlerror WHERE task_id IN (SELECT id FROM old)),
     children AS (

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -26,13 +26,15 @@ from crawling import leases
 from crawling.fetching import Page
 from crawling.handover import hand_over
 from crawling.leases import Claim
-from crawling.visits import Slicing, Visit
+from crawling.visits import Pulse, Slicing, Visit
 
 logger = logging.getLogger(__name__)
 
 # How often a slice looks for newly due domains, and how long it lingers without any.
 LOOK_SECONDS = 0.25
 LINGER_SECONDS = 1.0
+# How soon a pause, a cancel, a blocked domain or a lost claim acts.
+WATCH_SECONDS = 0.5
 
 Result = TypeVar("Result")
 
@@ -49,8 +51,10 @@ class Slice:
         self.deadline = time.monotonic() + seconds
         self.visits: dict[uuid.UUID, asyncio.Task[None]] = {}
         self.held: dict[uuid.UUID, Claim] = {}
+        self.flights: dict[uuid.UUID, tuple[Claim, asyncio.Task[Page]]] = {}
         self.written = 0
         self.trouble: Exception | None = None
+        self.pulse = Pulse()
         self.pages: asyncio.Queue[Page | None] = asyncio.Queue(2 * settings.CRAWL_BATCH_PAGES)
         self._database = ThreadPoolExecutor(1, "obsrv-slice-db")
 
@@ -58,6 +62,7 @@ class Slice:
         async with Egress() as egress:
             writer = asyncio.create_task(self._write_batches())
             keeper = asyncio.create_task(self._keep_leases())
+            watcher = asyncio.create_task(self._watch_claims())
             try:
                 await self._crawl(egress)
             finally:
@@ -65,6 +70,7 @@ class Slice:
                 await self.pages.put(None)
                 await writer
                 keeper.cancel()
+                watcher.cancel()
                 await self.in_database(connections.close_all)
                 self._database.shutdown()
         if self.trouble is not None:
@@ -81,9 +87,12 @@ class Slice:
             egress=egress,
             deadline=self.deadline,
             claim=self._claim,
+            holds=self._holds,
+            fly=self._fly,
             emit=self.pages.put,
             forget=self._forget,
             in_database=self.in_database,
+            pulse=self.pulse,
         )
         idle_since = time.monotonic()
         while time.monotonic() < self.deadline and self.trouble is None:
@@ -115,20 +124,72 @@ class Slice:
 
     def _forget(self, claims: Iterable[Claim]) -> None:
         for claim in claims:
-            self.held.pop(claim.id, None)
+            if self._holds(claim):
+                del self.held[claim.id]
+
+    def _holds(self, claim: Claim) -> bool:
+        return self.held.get(claim.id) is claim
+
+    async def _fly(self, claim: Claim, fetching: Coroutine[Any, Any, Page]) -> Page | None:
+        """The page of a claim; None when the claim was lost before it came."""
+        flight = asyncio.create_task(fetching)
+        self.flights[claim.id] = claim, flight
+        try:
+            return await flight
+        except asyncio.CancelledError:
+            # The flight alone was called off, or the whole visit with it?
+            visit = asyncio.current_task()
+            if visit is None or visit.cancelling():
+                raise
+            return None
+        finally:
+            if self.flights.get(claim.id, (None,))[0] is claim:
+                del self.flights[claim.id]
+
+    async def _watch_claims(self) -> None:
+        while self.trouble is None:
+            await asyncio.sleep(WATCH_SECONDS)
+            held = list(self.held.values())
+            if not held:
+                continue
+            try:
+                counting = await self.in_database(leases.still_held, held)
+            except DatabaseError as error:
+                self.trouble = error
+                return
+            self._let_go([claim for claim in held if claim.id not in counting])
+
+    def _let_go(self, lost: Iterable[Claim]) -> None:
+        self._forget(lost)
+        for claim in lost:
+            flying, flight = self.flights.get(claim.id, (None, None))
+            if flight is not None and flying is claim:
+                flight.cancel()
 
     async def _keep_leases(self) -> None:
+        renewed = time.monotonic()
         while True:
-            await asyncio.sleep(settings.CRAWL_LEASE_SECONDS / 3)
+            await asyncio.sleep(min(WATCH_SECONDS, settings.CRAWL_LEASE_SECONDS / 3))
             domains, claims = list(self.visits), list(self.held.values())
+            asked = time.monotonic()
             try:
-                mine = await self.in_database(leases.renew, self.worker, domains, claims)
+                if asked - renewed < settings.CRAWL_LEASE_SECONDS / 3:
+                    mine = await self.in_database(leases.held, self.worker, domains)
+                else:
+                    mine = await self.in_database(leases.renew, self.worker, domains, claims)
+                    renewed = asked
+                    self.pulse.beat()
             except DatabaseError:
-                logger.warning("leases could not be renewed", exc_info=True)
+                logger.warning("leases could not be looked after", exc_info=True)
                 continue
-            for domain_id in set(domains) - mine:
-                if visit := self.visits.get(domain_id):
-                    visit.cancel()
+            self._leave(set(domains) - mine)
+
+    def _leave(self, domain_ids: set[uuid.UUID]) -> None:
+        for domain_id in domain_ids:
+            visit = self.visits.get(domain_id)
+            # A second cancel would interrupt what the first one tidies up.
+            if visit and not visit.cancelling():
+                visit.cancel()
 
     async def _write_batches(self) -> None:
         """Until the last page. A database that is away does not stop the taking, or the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,38 @@ def advance(tasks: QuerySet[CrawlTask], to: str, **fields: Any) -> int:
     """Move those that may; answers how many did. Compare-and-set: a task that is
     elsewhere by now stays there."""
     return tasks.filter(status__in=CrawlTask.MOVES[to]).update(status=to, **fields)
+
+
+CLAIM = """
+    WITH due AS MATERIALIZED (
+        SELECT found.id
+        FROM unnest(%s::uuid[], %s::int[]) AS wanted(domain_id, capacity)
+        CROSS JOIN LATERAL (
+            SELECT c.id FROM crawling_crawltask c
+            WHERE c.domain_id = wanted.domain_id AND c.status IN ('pending', 'queued')
+              AND c.scheduled_at <= statement_timestamp()
+            ORDER BY c.priority, c.score DESC, c.depth, c.scheduled_at
+            LIMIT wanted.capacity
+            FOR UPDATE SKIP LOCKED) found),
+    claimed AS (
+        UPDATE crawling_crawltask t
+        SET status = 'crawling', leased_until = statement_timestamp() + %s,
+            fence = t.fence + 1, claims = t.claims + 1
+        FROM due WHERE t.id = due.id AND t.status IN ('pending', 'queued')
+        RETURNING t.*)
+    SELECT {columns} FROM claimed ORDER BY priority, score DESC, depth, scheduled_at
+"""
+
+
+def claim_due(
+    wanted: Mapping[uuid.UUID, int], columns: Iterable[str], *, lease: dt.timedelta
+) -> list[tuple[Any, ...]]:
+    """Take due tasks of these domains, up to so many of each, in one statement."""
+    with connection.cursor() as cursor:
+        statement = CLAIM.format(columns=", ".join(columns))
+        values: list[Any] = [list(wanted.keys()), list(wanted.values()), lease]
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
 
 
 @dataclass(frozen=True, slots=True)

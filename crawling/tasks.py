@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from common.wakeups import wake
-from crawling import leases, retention
+from crawling import leases, ledger, recurrence, retention
 from crawling.frontier import CRAWL
 from crawling.slices import run_slice
 
@@ -39,5 +39,11 @@ def return_expired_leases() -> int:
 
 
 @shared_task
+def queue_recurring() -> int:
+    return recurrence.queue_due()
+
+
+@shared_task
 def purge() -> int:
+    ledger.purge()
     return retention.purge(before=timezone.now() - KEEP)

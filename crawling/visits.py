@@ -8,8 +8,8 @@ import math
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
@@ -17,21 +17,42 @@ from django.db.models import F
 from django.utils import timezone
 
 from common.http import Egress
-from crawling import jobs
+from common.urls import origin_of
+from crawling import jobs, ledger, robots
+from crawling.breaker import Breaker
 from crawling.fetching import BUSY, Failure, Page, fetch
 from crawling.leases import Claim, release_domain, return_tasks
+from crawling.ledger import Answered, Ledger
 from crawling.models import CrawlTask, Domain
-from crawling.politeness import ROBOTS_RETRY, Breaker, Pace, Robots, read_robots
+from crawling.pacing import Pace, Turn
+from crawling.robots import Robots
+from crawling.windows import quiet_until
 
 # Claimed ahead at most; what is not reached goes back.
 CLAIM_AHEAD = 200
-EWMA_WEIGHT = 0.2
 # A visit that ends in an unforeseen error must not begin again at once, for ever.
 AFTER_TROUBLE = dt.timedelta(seconds=60)
 ROBOTS_SILENT = "Waiting: robots.txt of the shop does not answer; it is asked again and again."
 ROBOTS_FORBID = Failure(
     CrawlTask.Category.ROBOTS, "robots.txt of the shop forbids this page", transient=False
 )
+# Answers that say nothing about how the shop is doing.
+NEUTRAL = (404, 410)
+
+
+class Pulse:
+    """When the slice last heard that its leases hold. A process that was frozen past them
+    must not ask anybody before it has looked again: the domain may be another's."""
+
+    def __init__(self) -> None:
+        self._at = time.monotonic()
+
+    def beat(self) -> None:
+        self._at = time.monotonic()
+
+    @property
+    def lost(self) -> bool:
+        return time.monotonic() - self._at > float(settings.CRAWL_LEASE_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -42,9 +63,14 @@ class Slicing:
     egress: Egress
     deadline: float
     claim: Callable[[uuid.UUID, int], Awaitable[list[Claim]]]
+    # A claim counts until somebody pauses or cancels its task, or takes it over.
+    holds: Callable[[Claim], bool]
+    fly: Callable[[Claim, Coroutine[Any, Any, Page]], Awaitable[Page | None]]
     emit: Callable[[Page], Awaitable[None]]
     forget: Callable[[Iterable[Claim]], None]
     in_database: Callable[..., Awaitable[Any]]
+    pulse: Pulse = field(default_factory=Pulse)
+    ledger: Ledger = field(default_factory=Ledger)
 
 
 class Visit:
@@ -52,63 +78,157 @@ class Visit:
         self.domain = domain
         self.slicing = slicing
         self.breaker = Breaker.of(domain)
+        self.pace = Pace.of(domain)
+        self.robots: dict[str, Robots] = {}
         self.waiting: deque[Claim] = deque()
-        self.over = False
+        self.deferred: list[tuple[Claim, dt.datetime]] = []
+        # Nothing more to claim; and: nothing more may be asked.
+        self.exhausted = self.over = False
+        self.rest_until: dt.datetime | None = None
         self.successes = self.failures = 0
-        self.response_ms: float | None = domain.response_ms_ewma
         self._claiming = asyncio.Lock()
-        self.robots = Robots(None)
-        self.pace = Pace(domain, self.robots)
+        self._reading = asyncio.Lock()
 
     async def run(self) -> None:
-        next_allowed_at: dt.datetime | None = timezone.now() + AFTER_TROUBLE
         try:
-            if await self._may_enter():
-                workers = 1 if self.breaker.probing else self.domain.max_concurrent_requests
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(workers):
-                        group.create_task(self._work())
-                next_allowed_at = self.pace.next_allowed_at
-            else:
-                next_allowed_at = timezone.now() + ROBOTS_RETRY
+            await self._crawl()
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            self._rest(timezone.now() + AFTER_TROUBLE)
+            raise
         finally:
-            self.slicing.forget(self.waiting)
-            await self.slicing.in_database(self._leave, next_allowed_at)
+            self.slicing.forget([*self.waiting, *(claim for claim, _ in self.deferred)])
+            await self.slicing.in_database(self._leave)
 
-    async def _may_enter(self) -> bool:
-        self.robots, columns = await read_robots(self.domain, self.slicing.egress)
-        if columns:
-            await self.slicing.in_database(self._keep, columns)
-        if self.robots.unreachable:
-            self.failures += 1
-            await self.slicing.in_database(jobs.say_waiting, self.domain.id, ROBOTS_SILENT)
-        self.pace = Pace(self.domain, self.robots, just_asked=bool(columns))
-        return not self.robots.unreachable
+    async def _crawl(self) -> None:
+        if self._is_quiet():
+            return
+        workers = self.domain.max_concurrent_requests
+        if self.breaker.probing:
+            workers = 1
+            await self.slicing.in_database(self._keep, {"breaker_state": self.breaker.state})
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._work())
 
     async def _work(self) -> None:
         while (claim := await self._next()) is not None:
-            if not self.robots.allows(claim.url):
-                await self.slicing.emit(Page(claim, timezone.now(), ROBOTS_FORBID))
-                continue
-            if self.over or not await self.pace.turn(self.slicing.deadline):
-                self.over = True
+            try:
+                await self._handle(claim)
+            except BaseException:
                 self.waiting.append(claim)
-                return
-            agent = self.domain.user_agent or settings.CRAWL_USER_AGENT
-            page = await fetch(self.slicing.egress, claim, user_agent=agent)
-            self._learn(page)
-            await self.slicing.emit(page)
+                raise
+
+    async def _handle(self, claim: Claim) -> None:
+        rules = await self._rules(origin_of(claim.url))
+        if rules is None:
+            self._stop_at(claim)
+        elif rules.unreachable_until is not None:
+            await self.slicing.in_database(jobs.say_waiting, self.domain.id, ROBOTS_SILENT)
+            self._defer(claim, rules.unreachable_until)
+        elif not rules.allows(claim.url):
+            await self.slicing.emit(Page(claim, timezone.now(), ROBOTS_FORBID))
+        else:
+            await self._ask(claim)
+
+    async def _ask(self, claim: Claim) -> None:
+        await self._keep_long_gap()
+        turn = None if self._must_stop() else await self.pace.turn(self.slicing.deadline)
+        if turn is None or self._must_stop():
+            self._stop_at(claim)
+            return
+        if not self.slicing.holds(claim):
+            return
+        fetching = fetch(self.slicing.egress, claim, user_agent=self._user_agent)
+        page = await self.slicing.fly(claim, fetching)
+        if page is None:
+            return
+        self._note(page, turn)
+        self._learn(page)
+        await self._write_down()
+        await self.slicing.emit(page)
+
+    def _note(self, page: Page, turn: Turn) -> None:
+        answered = Answered(
+            page.status,
+            len(page.body) if page.status is not None else None,
+            page.elapsed_ms,
+            page.failure.category if page.failure else "",
+        )
+        claim = page.claim
+        self.slicing.ledger.note(self.domain, claim.url, turn, answered, task_id=claim.id)
+
+    async def _rules(self, origin: str) -> Robots | None:
+        """What the origin allows; None when there is no time left to ask."""
+        if origin not in self.robots:
+            async with self._reading:
+                if origin not in self.robots:
+                    found = await self._read_robots(origin)
+                    if found is None:
+                        return None
+                    self.pace.hear_robots(found.crawl_delay)
+                    self.robots[origin] = found
+        return self.robots[origin]
+
+    async def _read_robots(self, origin: str) -> Robots | None:
+        if not self.domain.respect_robots:
+            return robots.OPEN
+        kept = robots.kept_of(self.domain, origin)
+        if not kept.is_due(timezone.now()):
+            return kept.rules(timezone.now())
+        turn = None if self._must_stop() else await self.pace.turn(self.slicing.deadline)
+        if turn is None or self._must_stop():
+            return None
+        asked = await robots.ask(self.slicing.egress, kept.url, user_agent=self._user_agent)
+        answered = Answered(asked.status, asked.bytes, asked.response_ms, asked.error_category)
+        self.slicing.ledger.note(self.domain, kept.url, turn, answered)
+        kept = robots.keep(kept, asked)
+        await self.slicing.in_database(self._keep, robots.columns_of(self.domain, kept))
+        return kept.rules(timezone.now())
+
+    def _defer(self, claim: Claim, until: dt.datetime) -> None:
+        """Nothing of this origin before then; the host's other scheme may still be served."""
+        origin = origin_of(claim.url)
+        mine = [claim, *(one for one in self.waiting if origin_of(one.url) == origin)]
+        self.waiting = deque(one for one in self.waiting if origin_of(one.url) != origin)
+        if self.waiting or len(self.robots) > 1:
+            self.deferred.extend((one, until) for one in mine)
+        else:
+            self.waiting.extend(mine)
+            self._rest(until)
+
+    def _stop_at(self, claim: Claim) -> None:
+        self.over = True
+        self.waiting.append(claim)
+
+    def _must_stop(self) -> bool:
+        return self.over or self.slicing.pulse.lost or self._is_quiet()
+
+    def _is_quiet(self) -> bool:
+        until = quiet_until(self.domain, timezone.now())
+        if until is not None:
+            self._rest(until)
+        return until is not None
+
+    def _rest(self, until: dt.datetime) -> None:
+        self.over = True
+        self.rest_until = max(self.rest_until or until, until)
 
     async def _next(self) -> Claim | None:
         async with self._claiming:
-            if not self.waiting and not self._finished():
-                claims = await self.slicing.claim(self.domain.id, self._capacity())
-                self.waiting.extend(claims)
-                self.over = self.over or not claims
-        return self.waiting.popleft() if self.waiting and not self._finished() else None
+            while not self._finished():
+                if not self.waiting:
+                    claims = await self.slicing.claim(self.domain.id, self._capacity())
+                    self.waiting.extend(claims)
+                    self.exhausted = not claims
+                elif self.slicing.holds(claim := self.waiting.popleft()):
+                    return claim
+        return None
 
     def _finished(self) -> bool:
-        return (self.over and not self.waiting) or time.monotonic() >= self.slicing.deadline
+        ended = self.exhausted and not self.waiting
+        return ended or self.over or time.monotonic() >= self.slicing.deadline
 
     def _capacity(self) -> int:
         if self.breaker.probing:
@@ -120,36 +240,76 @@ class Visit:
 
     def _learn(self, page: Page) -> None:
         if page.failure and page.failure.counts_against_host:
+            self._learn_failure()
+        elif page.status in BUSY:
             self.failures += 1
-            self.breaker.failed()
-            if self.breaker.is_open:
-                self.pace.back_off(self.breaker.wait_seconds)
-                self.over = True
-            return
-        if page.status in BUSY:
-            self.failures += 1
+            self.pace.learn_error()
             self.pace.back_off(page.retry_after_seconds)
-            return
-        self.successes += 1
-        self.breaker.succeeded()
-        self.pace.relax()
-        if page.elapsed_ms is not None:
-            before = self.response_ms if self.response_ms is not None else page.elapsed_ms
-            self.response_ms = before + EWMA_WEIGHT * (page.elapsed_ms - before)
+        elif page.status is not None:
+            self.successes += 1
+            self.breaker.succeeded()
+            self._learn_answer(page)
+
+    def _learn_failure(self) -> None:
+        self.failures += 1
+        self.pace.learn_error()
+        self.breaker.failed()
+        if self.breaker.is_open:
+            self.pace.hold(self.breaker.wait_seconds)
+            self.over = True
+
+    def _learn_answer(self, page: Page) -> None:
+        status = page.status or 0
+        if status < 400:
+            self.pace.learn_good(page.elapsed_ms)
+        elif status not in NEUTRAL:
+            self.pace.learn_error()
+
+    async def _write_down(self) -> None:
+        if self.slicing.ledger.is_due:
+            await self.slicing.in_database(ledger.write, self.slicing.ledger.take())
+        # A wait longer than the lease must outlive this worker.
+        if self.pace.wait_seconds > settings.CRAWL_LEASE_SECONDS / 2:
+            await self._keep_wait(self.pace.next_allowed_at)
+
+    async def _keep_long_gap(self) -> None:
+        """The next holder keeps a long gap also when this one is killed right after asking."""
+        if self.pace.gap > settings.CRAWL_LEASE_SECONDS / 2:
+            wait = dt.timedelta(seconds=self.pace.wait_seconds + self.pace.gap)
+            await self._keep_wait(timezone.now() + wait)
+
+    async def _keep_wait(self, until: dt.datetime | None) -> None:
+        columns = self.pace.columns() | {"next_allowed_at": until}
+        await self.slicing.in_database(self._keep, columns)
+
+    @property
+    def _user_agent(self) -> str:
+        return self.domain.user_agent or settings.CRAWL_USER_AGENT
 
     def _keep(self, columns: dict[str, Any]) -> None:
         """Unless the lease was lost: then the domain is another worker's to describe."""
         mine = Domain.objects.filter(id=self.domain.id, leased_by=self.slicing.worker)
         mine.update(**columns)
 
-    def _leave(self, next_allowed_at: dt.datetime | None) -> None:
+    def _leave(self) -> None:
         return_tasks(self.waiting)
+        for claim, until in self.deferred:
+            return_tasks([claim], scheduled_at=until)
+        ledger.write(self.slicing.ledger.take())
+        breaker = self.breaker.columns()
+        if breaker["breaker_window"] == self.domain.breaker_window:
+            # Nothing was learnt: an operator may have reset it meanwhile.
+            breaker = {}
         self._keep(
             {
                 "success_count": F("success_count") + self.successes,
                 "failure_count": F("failure_count") + self.failures,
-                "response_ms_ewma": self.response_ms,
-                **self.breaker.columns(),
+                **self.pace.columns(),
+                **breaker,
             }
         )
-        release_domain(self.slicing.worker, self.domain.id, next_allowed_at)
+        release_domain(self.slicing.worker, self.domain.id, self._next_allowed_at())
+
+    def _next_allowed_at(self) -> dt.datetime | None:
+        waits = [wait for wait in (self.pace.next_allowed_at, self.rest_until) if wait]
+        return max(waits, default=None)

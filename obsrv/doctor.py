@@ -17,7 +17,7 @@ from accounts.models import Client
 from common.crypto import Undecryptable
 from common.partitions import rows_in_default
 from monitoring import history
-from obsrv import health, services
+from obsrv import health, queues, services
 from obsrv.checks import check_secrets
 from obsrv.embedded import EmbeddedError
 from obsrv.schedules import NEEDED
@@ -126,8 +126,8 @@ def ask_clock() -> str:
 
 
 def ask_broker() -> str:
-    if not settings.CELERY_BROKER_URL.startswith(("redis", "rediss", "valkey", "unix")):
-        return "not a Redis: no eviction to fear"
+    if settings.BROKER_IS_AMQP:
+        return _ask_amqp()
     with redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2) as server:
         try:
             policy = server.config_get("maxmemory-policy")["maxmemory-policy"]
@@ -137,6 +137,19 @@ def ask_broker() -> str:
     if policy != "noeviction":
         raise Bad(f"evicts keys ({policy})", "Set maxmemory-policy noeviction.")
     return "noeviction"
+
+
+def _ask_amqp() -> str:
+    try:
+        queues.unattended()
+    except queues.BrokerAway as error:
+        raise Bad(f"does not answer: {error}", "Check CELERY_BROKER_URL and the server.") from error
+    return "RabbitMQ answers"
+
+
+def ask_queues() -> str:
+    queues.forget()
+    return _alive("queues")
 
 
 def ask_keys() -> str:
@@ -195,6 +208,7 @@ QUESTIONS: dict[str, Callable[[], str]] = {
     "schedules": ask_schedules,
     "beat": ask_beat,
     "worker": ask_worker,
+    "queues": ask_queues,
 }
 
 

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 from common import partitions
 from common.drf import problems
 from monitoring import history
-from obsrv import tasks
+from obsrv import queues, tasks
 
 # Two of the beats, which come every 20 s, and a little.
 HEARTBEAT_MAX_SECONDS = 45
@@ -111,6 +111,15 @@ def _partitions() -> None:
             raise NotReady(f"{history.TABLE} has no partition for {moment:%Y-%m}")
 
 
+def _queues() -> None:
+    try:
+        missing = queues.unattended_lately()
+    except queues.BrokerAway:
+        raise NotReady("the broker does not answer") from None
+    if missing:
+        raise NotReady(f"no worker takes messages of {', '.join(missing)}")
+
+
 def _heartbeat(name: str) -> Callable[[], None]:
     def check() -> None:
         with _redis() as server:
@@ -130,4 +139,5 @@ CHECKS: dict[str, Callable[[], None]] = {
     "migrations": _migrations,
     "partitions": _partitions,
     **{name: _heartbeat(name) for name in HEARTBEATS},
+    "queues": _queues,
 }

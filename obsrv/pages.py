@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from common.drf import problems
-from crawling.politeness import AGENT
+from crawling.robots import agent
 
 
 @require_safe
@@ -21,7 +21,7 @@ def errors(request: HttpRequest) -> HttpResponse:
 def bot(request: HttpRequest) -> HttpResponse:
     """Where the crawler's name points: for those who find it in their logs."""
     facts = {
-        "agent": AGENT,
+        "agent": agent(),
         "user_agent": settings.CRAWL_USER_AGENT,
         "public_url": settings.PUBLIC_URL,
         "delay": settings.CRAWL_DEFAULT_DELAY_SECONDS,

@@ -36,6 +36,13 @@ NEEDED = (
         every_seconds=15,
     ),
     Needed(
+        "obsrv: recurring URLs",
+        "crawling.tasks.queue_recurring",
+        "Queues the stand-alone URLs whose time has come round.",
+        expire_seconds=15,
+        every_seconds=15,
+    ),
+    Needed(
         "obsrv: delivery sweep",
         "notifications.tasks.sweep_deliveries",
         "Wakes delivery workers while webhooks are due.",

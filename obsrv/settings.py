@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from kombu import Exchange, Queue
+
 from obsrv import secrets
 from obsrv.console import NAVIGATION
 from obsrv.embedded import Layout
@@ -32,6 +34,7 @@ CELERY_BROKER_URL = env.str(
     "CELERY_BROKER_URL",
     default=REDIS_URL.replace("unix://", "redis+socket://"),
 )
+BROKER_IS_AMQP = CELERY_BROKER_URL.startswith(("amqp", "pyamqp"))
 
 # --- security ----------------------------------------------------------------------
 PRODUCTION = env.bool("OBSRV_PRODUCTION", default=False)
@@ -178,6 +181,11 @@ CELERY_RESULT_BACKEND = "django-db"
 CELERY_RESULT_EXTENDED = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
+# Every queue by name: a message for any other is refused where it is sent.
+CELERY_TASK_QUEUES = tuple(
+    Queue(name, Exchange(name), routing_key=name) for name in ("crawl", "deliver", "default")
+)
+CELERY_TASK_CREATE_MISSING_QUEUES = False
 CELERY_TASK_ROUTES = {
     "crawling.tasks.crawl_slice": {"queue": "crawl"},
     "notifications.tasks.deliver_due": {"queue": "deliver"},
@@ -190,7 +198,10 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY = False
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2, "socket_timeout": 60}
+# Options of Redis; RabbitMQ's driver refuses what it does not know.
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {} if BROKER_IS_AMQP else {"socket_connect_timeout": 2, "socket_timeout": 60}
+)
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 DJANGO_CELERY_BEAT_TZ_AWARE = True
@@ -233,6 +244,7 @@ SPECTACULAR_SETTINGS = {
         "JobKind": "crawling.models.CrawlJob.Kind",
         "JobStatus": "crawling.models.CrawlJob.Status",
         "TaskStatus": "crawling.models.CrawlTask.Status",
+        "ErrorCategory": "crawling.models.CrawlTask.Category",
         "DeliveryStatus": "notifications.models.Delivery.Status",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -264,6 +276,7 @@ CRAWL_BATCH_PAGES = env.int("CRAWL_BATCH_PAGES", default=200)
 CRAWL_BATCH_SECONDS = env.float("CRAWL_BATCH_SECONDS", default=1)
 CRAWL_DEFAULT_DELAY_SECONDS = env.float("CRAWL_DEFAULT_DELAY_SECONDS", default=1)
 CRAWL_DEFAULT_CONCURRENCY = env.int("CRAWL_DEFAULT_CONCURRENCY", default=2)
+CRAWL_LEDGER = env.bool("CRAWL_LEDGER", default=True)
 CRAWL_MAX_RETRIES = env.int("CRAWL_MAX_RETRIES", default=3)
 DISCOVERY_MAX_PAGES = env.int("DISCOVERY_MAX_PAGES", default=500)
 # Networks that are crawled and notified although they are not public.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
@@ -11,18 +12,26 @@ from django.test import Client as Browser
 
 from common import partitions
 from monitoring import history
-from obsrv import health, tasks
+from obsrv import health, queues, tasks
 from tests.factories.static import static_root  # noqa: F401
 
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(autouse=True)
+def no_answer_of_another_test() -> Iterator[None]:
+    queues.forget()
+    yield
+    queues.forget()
+
+
 @pytest.fixture
-def beating(beats: redis.Redis) -> redis.Redis:
+def beating(beats: redis.Redis) -> Iterator[redis.Redis]:
     for name in ("beat", "worker"):
         beats.set(tasks.HEARTBEAT.format(name), time.time())
     history.make_months()
-    return beats
+    with patch.object(queues, "unattended", return_value=[]):
+        yield beats
 
 
 def reasons(browser: Browser) -> dict[str, str]:
@@ -75,3 +84,13 @@ def test_a_redis_that_is_away_is_named(client: Browser, beating: Any, settings: 
 
 def test_the_root_leads_to_the_console(client: Browser) -> None:
     assert client.get("/")["Location"] == "/admin/"
+
+
+def test_a_queue_nobody_listens_to_is_named(client: Browser, beating: Any) -> None:
+    with patch.object(queues, "unattended", return_value=["crawl"]):
+        assert reasons(client) == {"queues": "no worker takes messages of crawl"}
+
+
+def test_a_broker_that_is_away_is_named(client: Browser, beating: Any) -> None:
+    with patch.object(queues, "unattended", side_effect=queues.BrokerAway):
+        assert reasons(client) == {"queues": "the broker does not answer"}

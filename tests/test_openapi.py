@@ -14,7 +14,7 @@ from drf_spectacular.validation import validate_schema
 
 from accounts.models import Client
 from common.ids import uuid7
-from crawling.models import CrawlJob
+from crawling.models import CrawlJob, CrawlProfile
 from monitoring.models import Change, Product, Website
 from tests.factories.accounts import ApiKeyFactory, ClientFactory, api_for
 from tests.factories.notifications import DeliveryFactory, EndpointFactory, EventFactory
@@ -51,6 +51,10 @@ def make_job(client: Client) -> CrawlJob:
     return CrawlJob.objects.create(client=client, kind="urls", triggered_by="api")
 
 
+def make_profile(client: Client) -> CrawlProfile:
+    return CrawlProfile.objects.create(client=client, name="Gentle")
+
+
 # Under each prefix: how to make an object of another client, or None where only operators
 # may enter. A path that matches nothing here fails the test below.
 TENANTS: dict[str, Callable[[Client], Any] | None] = {
@@ -64,7 +68,10 @@ TENANTS: dict[str, Callable[[Client], Any] | None] = {
     "/api/v1/changes/": lambda client: make_change(client).pk,
     "/api/v1/jobs/": lambda client: make_job(client).pk,
     "/api/v1/tasks/": None,
+    "/api/v1/dead-letters/": None,
     "/api/v1/domains/": None,
+    "/api/v1/parsers/": None,
+    "/api/v1/crawl-profiles/": lambda client: make_profile(client).pk,
     "/api/v1/deliveries/": lambda client: DeliveryFactory.create(endpoint__client=client).pk,
 }
 

@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 from accounts.audit import SYSTEM
 from accounts.models import Client
 from common import http
+from crawling.models import CrawlProfile
 from notifications.endpoints import send_test
 from tests.factories.accounts import ApiKeyFactory, ClientFactory, key_for
 from tests.factories.crawling import TaskFactory
@@ -87,10 +88,13 @@ def known(client_row: Client) -> dict[str, Any]:
         "candidates": ProductFactory.create(website=website, pending=True).pk,
         "changes": ChangeFactory.create(product=product).pk,
         "clients": ClientFactory.create().pk,
+        "crawl-profiles": CrawlProfile.objects.create(client=client_row, name="Slow").pk,
+        "dead-letters": TaskFactory.create(status="failed").pk,
         "deliveries": delivery.pk,
         "domains": task.domain.host,
         "events": delivery.event_id,
         "jobs": task.job_id,
+        "parsers": "generic",
         "products": product.pk,
         "tasks": task.pk,
         "webhooks": delivery.endpoint_id,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import django_filters as filters  # type: ignore[import-untyped]
 
-from crawling.models import CrawlJob, CrawlTask, Domain
+from crawling.models import CrawlJob, CrawlTask
 
 
 class JobFilter(filters.FilterSet):  # type: ignore[misc]
@@ -27,11 +27,3 @@ class AnyTaskFilter(TaskFilter):
 
     class Meta(TaskFilter.Meta):
         pass
-
-
-class DomainFilter(filters.FilterSet):  # type: ignore[misc]
-    q = filters.CharFilter("host", "icontains", label="Part of the host.")
-
-    class Meta:
-        model = Domain
-        fields = ["is_active", "is_blocked", "breaker_state"]

@@ -3,9 +3,7 @@ from __future__ import annotations
 from django.utils import timezone
 from rest_framework import serializers
 
-from common.drf.serializers import StrictSerializer
-from crawling.domains import FASTEST_RPS, LONGEST_DELAY_SECONDS
-from crawling.models import CrawlJob, CrawlTask, Domain
+from crawling.models import CrawlJob, CrawlTask
 
 
 class JobSerializer(serializers.ModelSerializer[CrawlJob]):
@@ -85,44 +83,3 @@ class TaskSerializer(serializers.ModelSerializer[CrawlTask]):
             "completed_at",
         ]
         read_only_fields = fields
-
-
-class DomainSerializer(serializers.ModelSerializer[Domain]):
-    class Meta:
-        model = Domain
-        fields = [
-            "host",
-            "base_url",
-            "crawl_delay_seconds",
-            "rate_limit_rps",
-            "max_concurrent_requests",
-            "respect_robots",
-            "user_agent",
-            "is_active",
-            "is_blocked",
-            "blocked_reason",
-            "robots_status",
-            "robots_crawl_delay",
-            "robots_fetched_at",
-            "breaker_state",
-            "next_allowed_at",
-            "success_count",
-            "failure_count",
-            "response_ms_ewma",
-            "created_at",
-            "updated_at",
-        ]
-        read_only_fields = fields
-
-
-class DomainChangeSerializer(StrictSerializer):
-    crawl_delay_seconds = serializers.FloatField(
-        min_value=0, max_value=LONGEST_DELAY_SECONDS, help_text="The gap between two requests."
-    )
-    rate_limit_rps = serializers.FloatField(min_value=0.001, max_value=FASTEST_RPS, allow_null=True)
-    max_concurrent_requests = serializers.IntegerField(min_value=1, max_value=64)
-    respect_robots = serializers.BooleanField()
-    user_agent = serializers.RegexField(
-        r"^[ -~]*$", max_length=255, allow_blank=True, help_text="Empty: that of the installation."
-    )
-    is_active = serializers.BooleanField(help_text="False: its pages wait.")

@@ -12,12 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.authentication import actor_of
-from common.drf.conditional import IF_MATCH, etag_of, require_match
-from common.drf.views import ClientViewSet, OperatorViewSet
-from crawling import domains, jobs
+from common.drf.views import ClientViewSet
+from crawling import job_control
 from crawling.api import filters
 from crawling.api import serializers as shapes
-from crawling.models import CrawlJob, CrawlTask, Domain
+from crawling.models import CrawlJob, CrawlTask
 
 
 def accepted(job: CrawlJob) -> Response:
@@ -38,7 +37,28 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet
     @action(methods=["post"], detail=True)
     def cancel(self, request: Request, pk: uuid.UUID) -> Response:
         """Cancel a job; pages that are on their way are dropped."""
-        job = jobs.cancel(self.get_object(), actor=actor_of(request))
+        job = job_control.cancel_job(self.get_object(), actor=actor_of(request))
+        return Response(shapes.JobSerializer(job).data)
+
+    @extend_schema(request=None, responses=shapes.JobSerializer)
+    @action(methods=["post"], detail=True)
+    def pause(self, request: Request, pk: uuid.UUID) -> Response:
+        """Pause a job; pages that are on their way are dropped and fetched later."""
+        job = job_control.pause_job(self.get_object(), actor=actor_of(request))
+        return Response(shapes.JobSerializer(job).data)
+
+    @extend_schema(request=None, responses=shapes.JobSerializer)
+    @action(methods=["post"], detail=True)
+    def resume(self, request: Request, pk: uuid.UUID) -> Response:
+        """Go on with a paused job."""
+        job = job_control.resume_job(self.get_object(), actor=actor_of(request))
+        return Response(shapes.JobSerializer(job).data)
+
+    @extend_schema(request=None, responses=shapes.JobSerializer)
+    @action(methods=["post"], detail=True)
+    def retry(self, request: Request, pk: uuid.UUID) -> Response:
+        """Try the failed pages of a job again."""
+        job = job_control.retry_job(self.get_object(), actor=actor_of(request))
         return Response(shapes.JobSerializer(job).data)
 
 
@@ -60,43 +80,3 @@ class JobTaskViewSet(mixins.ListModelMixin, ClientViewSet):
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List the pages of a job."""
         return super().list(request, *args, **kwargs)
-
-
-class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorViewSet):
-    tag = "Tasks"
-    queryset = CrawlTask.objects.select_related("domain")
-    serializer_class = shapes.TaskSerializer
-    filterset_class = filters.AnyTaskFilter
-    lookup_value_converter = "uuid"
-
-
-class DomainViewSet(mixins.ListModelMixin, OperatorViewSet):
-    tag = "Domains"
-    queryset = Domain.objects.defer("robots_body")
-    serializer_class = shapes.DomainSerializer
-    serializer_classes = {"partial_update": shapes.DomainChangeSerializer}
-    filterset_class = filters.DomainFilter
-    ordering = ("host", "id")
-    ordering_fields = ("host", "updated_at")
-    lookup_field = "host"
-    lookup_value_converter = "str"
-
-    def retrieve(self, request: Request, host: str) -> Response:
-        """Show a domain."""
-        return self._shown(self.get_object())
-
-    @extend_schema(parameters=[IF_MATCH], responses=shapes.DomainSerializer)
-    def partial_update(self, request: Request, host: str) -> Response:
-        """Change the pace of a domain, or switch it off."""
-        domain = self.get_object()
-        named = require_match(request, etag_of(domain.updated_at))
-        seen_at = domain.updated_at if named else None
-        changes: Any = self.valid_data()
-        return self._shown(
-            domains.update_domain(domain, actor=actor_of(request), seen_at=seen_at, **changes)
-        )
-
-    def _shown(self, domain: Domain) -> Response:
-        # Counters move all the time and are not part of the tag, so there is no 304 either.
-        body = shapes.DomainSerializer(domain).data
-        return Response(body, headers={"ETag": etag_of(domain.updated_at)})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from accounts.models import AuditEntry
 from tests.factories.accounts import UserFactory
@@ -24,6 +26,12 @@ PACE = {
     "user_agent": "",
     "is_active": "on",
     "blocked_reason": "",
+    "parser_name": "generic",
+    "maintenance_start": "",
+    "maintenance_end": "",
+    "maintenance_timezone": "UTC",
+    "breaker_threshold": "5",
+    "breaker_timeout_s": "300",
 }
 
 
@@ -124,3 +132,21 @@ def test_a_domain_is_blocked_and_unblocked(browser: Browser) -> None:
     press(browser, "domain", "unblock", domain)
     domain.refresh_from_db()
     assert (domain.is_blocked, domain.blocked_reason) == (False, "")
+
+
+def test_a_circuit_is_reset_and_a_closed_one_says_so(browser: Browser) -> None:
+    domain = DomainFactory.create(breaker_state="open", breaker_failures=5)
+    assert "1 reset" in press(browser, "domain", "reset_circuit", domain)
+    assert "closed already" in press(browser, "domain", "reset_circuit", domain)
+    domain.refresh_from_db()
+    assert domain.breaker_state == "closed"
+
+
+def test_a_robots_file_is_made_due_while_a_worker_holds_the_domain(browser: Browser) -> None:
+    later = timezone.now() + dt.timedelta(hours=1)
+    domain = DomainFactory.create(robots_due_at=later, leased_by="w", leased_until=later)
+    assert "1 asked" in press(browser, "domain", "refresh_robots", domain)
+    domain.refresh_from_db()
+    assert domain.robots_due_at is not None
+    assert domain.robots_due_at <= timezone.now()
+    assert domain.leased_by == "w"

@@ -132,6 +132,8 @@ def test_failures_are_told_apart(shop: ScriptedShop, path: str, status: str, cat
 
 def test_the_breaker_opens_after_a_row_of_transport_failures(shop: ScriptedShop) -> None:
     urls = [f"{shop.url.rstrip('/')}/status/500?n={n}" for n in range(40)]
+    frontier.ensure_domains(urls)
+    Domain.objects.update(breaker_threshold=2)
     crawl(*urls, seconds=3)
     domain = Domain.objects.get()
     assert domain.breaker_state == "open"

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 from django.test import Client as Browser
+from protego import Protego
 
 import accounts.keys  # noqa: F401
 import common.drf.idempotency  # noqa: F401
 from common.drf import problems
 from common.errors import Refused
-from crawling.politeness import AGENT, _parsed
+from crawling.robots import Robots, agent
 from tests.factories.static import static_root  # noqa: F401
 
 
@@ -38,10 +39,12 @@ def test_the_link_of_every_problem_leads_to_its_explanation(client: Browser) -> 
 
 def test_the_crawlers_page_blocks_it_as_it_says(client: Browser) -> None:
     page = client.get("/bot").content.decode()
-    rules = [_parsed(200, text) for text in re.findall(r"<pre>(User-agent[^<]+)</pre>", page)]
+    rules = [
+        Robots(Protego.parse(text)) for text in re.findall(r"<pre>(User-agent[^<]+)</pre>", page)
+    ]
     assert [robots.allows("https://shop.example/p/1") for robots in rules] == [False, True]
     assert rules[1].crawl_delay == 30
-    assert AGENT in page
+    assert agent() in page
 
 
 @pytest.mark.parametrize("path", ["/docs/errors", "/bot"])

@@ -103,3 +103,38 @@ def test_only_its_own_client_sees_it(
     assert stranger.post(f"{JOBS}/{job.pk}/cancel").status_code == 404
     job.refresh_from_db()
     assert job.status == "pending"
+
+
+def test_a_job_is_paused_and_resumed(api: Any, client_row: Client) -> None:
+    job = JobFactory.create(client=client_row, running=True, total=1)
+    task = TaskFactory.create(job=job)
+    assert api.post(f"{JOBS}/{job.pk}/pause").json()["status"] == "paused"
+    task.refresh_from_db()
+    assert task.status == "paused"
+    assert api.post(f"{JOBS}/{job.pk}/resume").json()["status"] == "running"
+    task.refresh_from_db()
+    assert task.status == "pending"
+
+
+def test_the_failed_pages_of_a_job_are_retried(api: Any, client_row: Client) -> None:
+    job = JobFactory.create(client=client_row, status="failed", total=1, processed=1, errors=1)
+    TaskFactory.create(job=job, status="failed")
+    body = api.post(f"{JOBS}/{job.pk}/retry").json()
+    assert (body["status"], body["processed"], body["errors"]) == ("running", 0, 0)
+    answer = api.post(f"{JOBS}/{job.pk}/retry")
+    assert (answer.status_code, answer.json()["code"]) == (409, "INVALID_STATE")
+
+
+@pytest.mark.parametrize(
+    ("action", "allowed"),
+    [("pause", "pending, running"), ("resume", "paused"), ("retry", "partial_success, failed")],
+)
+def test_a_job_in_a_wrong_state_is_a_409_that_names_the_right_ones(
+    api: Any, reader: Any, stranger: Any, client_row: Client, action: str, allowed: str
+) -> None:
+    path = f"{JOBS}/{JobFactory.create(client=client_row, finished=True).pk}/{action}"
+    answer = api.post(path)
+    assert (answer.status_code, answer.json()["code"]) == (409, "INVALID_STATE")
+    assert allowed in answer.json()["detail"]
+    assert reader.post(path).status_code == 403
+    assert stranger.post(path).status_code == 404

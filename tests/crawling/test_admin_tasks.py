@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+from django.test import Client as Browser
+from pytest_django import Settings
+
+from accounts.models import AuditEntry
+from crawling.models import CrawlTask
+from tests.crawling.work import failed_job, stored_page
+from tests.factories.accounts import UserFactory
+from tests.factories.crawling import CrawlErrorFactory, TaskFactory
+from tests.factories.static import static_root  # noqa: F401
+
+pytestmark = pytest.mark.django_db
+TASKS, GROUPS = "/admin/crawling/crawltask/", "/admin/crawling/crawlerror/groups/"
+
+
+@pytest.fixture(autouse=True)
+def consumers(settings: Settings) -> None:
+    settings.PAGE_CONSUMERS = {"test": "tests.crawling.work.accept_all"}
+    settings.JOB_CONSUMERS = {}
+
+
+@pytest.fixture
+def browser() -> Browser:
+    browser = Browser()
+    browser.force_login(UserFactory.create(superuser=True))
+    return browser
+
+
+def press(browser: Browser, action: str, task: CrawlTask) -> str:
+    chosen = {"action": action, "_selected_action": [str(task.pk)]}
+    return browser.post(TASKS, chosen, follow=True).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after"),
+    [
+        ("pause", "pending", ("paused", 5)),
+        ("resume", "paused", ("pending", 5)),
+        ("cancel", "pending", ("cancelled", 5)),
+        ("restart_from_fetch", "paused", ("pending", 5)),
+        ("restart_from_parse", "paused", ("queued_parse", 5)),
+        ("most_urgent", "pending", ("pending", 1)),
+        ("least_urgent", "pending", ("pending", 10)),
+    ],
+)
+def test_a_task_is_steered_from_the_list(
+    browser: Browser, action: str, before: str, after: tuple[str, int]
+) -> None:
+    task = TaskFactory.create(status=before, stored_page=stored_page())
+    assert press(browser, action, task)
+    task.refresh_from_db()
+    assert (task.status, task.priority) == after
+    assert AuditEntry.objects.get(object_id=str(task.pk)).actor_kind == "operator"
+
+
+def test_a_wrong_state_is_said(browser: Browser) -> None:
+    task = TaskFactory.create(status="completed")
+    assert "cannot be paused" in press(browser, "pause", task)
+
+
+def test_errors_are_shown_in_groups_and_a_group_is_retried(browser: Browser) -> None:
+    failed_job("https://a.example/1", "https://a.example/2")
+    CrawlErrorFactory.create(message="<script>alert(1)</script>", fingerprint="hostile")
+    text = browser.get(GROUPS).content.decode()
+    assert "the shop answered 404" in text
+    assert "<script>alert(1)" not in text
+    assert text.count("Retry group") == 1
+    task = CrawlTask.objects.filter(status="failed").first()
+    assert task is not None
+    group = {"fingerprint": task.error_log.get().fingerprint}
+    answer = browser.post(GROUPS, group, follow=True)
+    assert "2 dead letters are tried again" in answer.content.decode()
+    assert not CrawlTask.objects.filter(status="failed").exists()
+
+
+def test_who_may_only_look_cannot_retry() -> None:
+    failed_job("https://a.example/1")
+    browser = Browser()
+    browser.force_login(UserFactory.create(is_staff=True))
+    assert browser.get(GROUPS).status_code == 403
+    assert browser.post(GROUPS, {"fingerprint": "x"}).status_code == 403
+    assert CrawlTask.objects.get().status == "failed"

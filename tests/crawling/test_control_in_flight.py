@@ -1,0 +1,93 @@
+"""Pause and cancel reach tasks that a running slice holds, within a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connections
+from pytest_django import Settings
+
+from crawling import control, job_control
+from crawling.models import CrawlTask
+from crawling.slices import run_slice
+from tests.crawling.work import job_with, tasks_of
+from tests.shop.server import ScriptedShop
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
+
+
+@pytest.fixture(autouse=True)
+def consumers(settings: Settings) -> None:
+    settings.PAGE_CONSUMERS = {"test": "tests.crawling.work.accept_all"}
+    settings.JOB_CONSUMERS = {}
+    settings.CRAWL_DEFAULT_CONCURRENCY = 1
+
+
+@contextmanager
+def running_slice(seconds: float) -> Iterator[threading.Thread]:
+    def crawl() -> None:
+        try:
+            run_slice(seconds)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=crawl)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def wait_for(what: object, seconds: float = 10) -> float:
+    assert callable(what)
+    started = time.monotonic()
+    while not what():
+        assert time.monotonic() - started < seconds, "it did not happen in time"
+        time.sleep(0.02)
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("act", [control.pause, control.cancel])
+def test_a_page_in_flight_is_let_go_and_the_next_one_fetched(
+    shop: ScriptedShop, act: object
+) -> None:
+    assert callable(act)
+    slow = f"{shop.url.rstrip('/')}/slow?seconds=20"
+    job = job_with(slow, shop.product_urls[0])
+    CrawlTask.objects.filter(url=slow).update(priority=1)
+    with running_slice(8):
+        wait_for(lambda: shop.requests["/slow"])
+        task = CrawlTask.objects.get(url=slow)
+        act(task)
+        after = wait_for(lambda: any("/products/" in path for path in shop.requests))
+    assert after < 1.5
+    task.refresh_from_db()
+    assert task.status == ("paused" if act is control.pause else "cancelled")
+    other = CrawlTask.objects.get(job=job, url=shop.product_urls[0])
+    assert other.status == "completed"
+
+
+def test_a_paused_job_is_asked_for_no_more_pages_after_a_second(
+    shop: ScriptedShop, settings: Settings
+) -> None:
+    settings.CRAWL_DEFAULT_DELAY_SECONDS = 0.1
+    urls = [f"{shop.url.rstrip('/')}/status/404?n={n}" for n in range(100)]
+    job = job_with(*urls)
+    with running_slice(6):
+        wait_for(lambda: len(shop.log) > 3)
+        job_control.pause_job(job)
+        time.sleep(1.2)
+        asked = len(shop.log)
+        time.sleep(1)
+        assert len(shop.log) == asked
+    job.refresh_from_db()
+    assert job.status == "paused"
+    states = [task.status for task in tasks_of(job)]
+    assert set(states) == {"paused", "failed"}
+    assert states.count("failed") == job.processed == job.errors
