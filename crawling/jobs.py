@@ -33,7 +33,7 @@ def lock(job_ids: Iterable[uuid.UUID]) -> None:
     list(ordered.select_for_update(no_key=True).values_list("id"))
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def count(tallies: Mapping[uuid.UUID, Tally]) -> None:
     """Add to the counters, and finish the jobs that have nothing left to do."""
     for job_id in sorted(tallies):
@@ -47,13 +47,13 @@ def count(tallies: Mapping[uuid.UUID, Tally]) -> None:
     finish_done(list(tallies))
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def start(job_ids: Iterable[uuid.UUID]) -> None:
     pending = CrawlJob.objects.filter(id__in=set(job_ids), status=CrawlJob.Status.PENDING)
     pending.update(status=CrawlJob.Status.RUNNING, started_at=timezone.now())
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def finish_done(job_ids: Sequence[uuid.UUID]) -> None:
     """Finish those of the jobs whose tasks have all come to an end."""
     open_tasks = CrawlTask.objects.filter(job=OuterRef("pk")).exclude(status__in=CrawlTask.TERMINAL)

@@ -11,7 +11,7 @@ import datetime as dt
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -19,9 +19,10 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from crawling import jobs
+from crawling import jobs, validators
 from crawling.models import CrawlError, CrawlTask, Domain
 from crawling.states import Status, advance
+from crawling.validators import Validator
 
 # A page that ended its worker this often is poison.
 MAX_CLAIMS = 3
@@ -44,8 +45,12 @@ class Claim:
     depth: int
     retry_count: int
     max_retries: int
+    url_hash: str
+    # What is known of the page since the last look; not a column.
+    known: Validator | None = None
 
 
+CLAIM_COLUMNS = [field.name for field in fields(Claim)][:-1]
 DUE_DOMAINS = """
     SELECT d.id FROM crawling_domain d
     WHERE d.is_active AND NOT d.is_blocked
@@ -85,7 +90,7 @@ def lease_domains(worker: str, limit: int) -> list[Domain]:
         if not ids:
             return []
         mine = Domain.objects.filter(id__in=ids)
-        mine.update(leased_by=worker, leased_until=Now() + _lease())
+        mine.update(leased_by=worker, leased_until=Now() + lease_time())
         return list(mine)
 
 
@@ -100,13 +105,14 @@ def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
         advance(
             claimed,
             Status.CRAWLING,
-            leased_until=Now() + _lease(),
+            leased_until=Now() + lease_time(),
             fence=F("fence") + 1,
             claims=F("claims") + 1,
         )
         order = ("priority", "depth", "scheduled_at")
-        rows = claimed.order_by(*order).values_list(*Claim.__slots__)
-        claims = [Claim(*row) for row in rows]
+        rows = list(claimed.order_by(*order).values_list(*CLAIM_COLUMNS))
+        known = validators.load([row[-1] for row in rows])
+        claims = [replace(Claim(*row), known=known.get(row[-1])) for row in rows]
         jobs.start(claim.job_id for claim in claims)
         return claims
 
@@ -117,9 +123,9 @@ def renew(
     """Keep what is held; answers the domains that are still the worker's."""
     with transaction.atomic():
         mine = Domain.objects.filter(id__in=domain_ids, leased_by=worker)
-        mine.update(leased_until=Now() + _lease())
+        mine.update(leased_until=Now() + lease_time())
         CrawlTask.objects.filter(id__in=task_ids, status=Status.CRAWLING).update(
-            leased_until=Now() + _lease()
+            leased_until=Now() + lease_time()
         )
         return set(mine.values_list("id", flat=True))
 
@@ -154,11 +160,11 @@ def return_expired() -> int:
             leased_until=None,
             fence=F("fence") + 1,
         )
-        _bury(poison)
+        bury(poison)
         return len(alive)
 
 
-def _bury(task_ids: list[uuid.UUID]) -> None:
+def bury(task_ids: list[uuid.UUID]) -> None:
     if not task_ids:
         return
     tasks = CrawlTask.objects.filter(id__in=task_ids)
@@ -187,5 +193,5 @@ def _bury(task_ids: list[uuid.UUID]) -> None:
     jobs.count({job: jobs.Tally(processed=n, errors=n) for job, n in buried.items()})
 
 
-def _lease() -> dt.timedelta:
+def lease_time() -> dt.timedelta:
     return dt.timedelta(seconds=settings.CRAWL_LEASE_SECONDS)

@@ -8,9 +8,10 @@ from celery import shared_task
 from django.utils import timezone
 
 from common.wakeups import wake
-from crawling import leases
+from crawling import leases, parsing, retention
 from crawling.frontier import CRAWL
 from crawling.models import CrawlTask
+from crawling.parsing import PARSE
 from crawling.slices import run_slice
 
 KEEP_TASKS = dt.timedelta(days=30)
@@ -25,10 +26,20 @@ def crawl_slice() -> int:
 
 
 @shared_task
+def parse_slice() -> int:
+    written = parsing.run_parse_slice()
+    if parsing.has_due():
+        wake(PARSE)
+    return written
+
+
+@shared_task
 def sweep() -> None:
     """Beat: wake a worker where due work belongs to nobody."""
     if leases.has_due_domain():
         wake(CRAWL)
+    if parsing.has_due():
+        wake(PARSE)
 
 
 @shared_task
@@ -36,7 +47,9 @@ def return_expired_leases() -> int:
     returned = leases.return_expired()
     if returned:
         wake(CRAWL)
-    return returned
+    if unread := parsing.return_expired():
+        wake(PARSE)
+    return returned + unread
 
 
 @shared_task
@@ -46,3 +59,13 @@ def purge() -> int:
         status__in=CrawlTask.TERMINAL, completed_at__lt=timezone.now() - KEEP_TASKS
     )
     return old.delete()[0]
+
+
+@shared_task
+def purge_pages(*, dry_run: bool = False) -> dict[str, int]:
+    """Stored pages that nobody needs any more, and files that belong to no page."""
+    return {
+        "pages": retention.purge_pages(dry_run=dry_run),
+        "validators": retention.purge_validators(dry_run=dry_run),
+        "orphans": retention.sweep_orphans(dry_run=dry_run),
+    }

@@ -22,6 +22,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='crawltask',
+            name='fetched_at',
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name='crawltask',
             name='from_cache',
             field=models.BooleanField(default=False),
         ),
@@ -128,6 +133,7 @@ class Migration(migrations.Migration):
                 ('etag', models.CharField(blank=True, max_length=512)),
                 ('last_modified', models.CharField(blank=True, max_length=64)),
                 ('content_hash', models.CharField(max_length=64)),
+                ('final_url_hash', models.CharField(max_length=64)),
                 ('updated_at', models.DateTimeField()),
             ],
             options={
@@ -219,6 +225,10 @@ class Migration(migrations.Migration):
             model_name='crawltask',
             name='stored_page',
             field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='tasks', to='crawling.storedpage'),
+        ),
+        migrations.AddIndex(
+            model_name='crawltask',
+            index=models.Index(condition=models.Q(('status', 'queued_parse')), fields=['priority', 'scheduled_at'], name='crawl_task_to_parse'),
         ),
         migrations.AddIndex(
             model_name='crawltask',
