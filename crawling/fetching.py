@@ -55,6 +55,7 @@ class Page:
     # A stored page that is read again; ``fetched_at`` is when it came.
     reparsed: bool = False
     proxy_id: uuid.UUID | None = None
+    packed: bytes = b""
 
     def content(self) -> bytes:
         """The page itself, from the store where it did not come again; may be ``PageLost``."""
@@ -112,6 +113,7 @@ async def fetch(
         not_modified=unchanged,
         stored_hash=claim.known.content_hash if unchanged and claim.known else "",
         proxy_id=proxy_id,
+        packed=answer.packed,
     )
 
 

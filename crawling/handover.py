@@ -102,7 +102,8 @@ def _write(pages: Sequence[Page]) -> int:
 
 
 def _content(page: Page) -> Content:
-    return Content(page.stored_hash, page.body, page.headers.get("Content-Type", ""))
+    kind = page.headers.get("Content-Type", "")
+    return Content(page.stored_hash, page.body, kind, page.packed)
 
 
 def _write_batch(pages: Sequence[Page], stores: Sequence[Store], storing: Storing) -> int:

@@ -22,10 +22,11 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.db import connection
 from django.utils import timezone
-from isal import isal_zlib
+from isal import igzip, isal_zlib
 
 from common.ids import uuid7
 from crawling.models import StoredPage
+from crawling.page_storage import LocalPages
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,17 @@ class Content:
     content_hash: str
     body: bytes = b""
     content_type: str = ""
+    # The gzip the shop sent, where it did.
+    packed: bytes = b""
+
+    def compressed(self) -> bytes:
+        """One whole gzip member ends with the size of its content: then it is kept as it
+        came, which saves half the cost of storing."""
+        size = int.from_bytes(self.packed[-4:], "little")
+        if self.packed and size == len(self.body):
+            return self.packed
+        packed: bytes = isal_zlib.compress(self.body, LEVEL, GZIP)
+        return packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +143,21 @@ def _known(hashes: list[str]) -> dict[str, Known]:
 
 def _write(content: Content) -> Row | None:
     """None when it could not be written: the check counts all the same."""
-    packed = isal_zlib.compress(content.body, LEVEL, GZIP)
+    packed = content.compressed()
     try:
-        storages[ALIAS].save(key_of(content.content_hash), ContentFile(packed))
+        _put(key_of(content.content_hash), packed)
     except Exception:  # every backend has errors of its own
         logger.exception("page %s cannot be stored", content.content_hash)
         return None
     return Row(content, len(packed))
+
+
+def _put(key: str, packed: bytes) -> None:
+    storage = storages[ALIAS]
+    if isinstance(storage, LocalPages):
+        storage.put(key, packed)
+    else:
+        storage.save(key, ContentFile(packed))
 
 
 def _touch(known: Iterable[Known]) -> None:
@@ -196,7 +216,7 @@ def read_contents(content_hashes: Iterable[str]) -> Mapping[str, bytes]:
 def _read(content_hash: str, key: str) -> bytes:
     try:
         with storages[ALIAS].open(key) as file:
-            body: bytes = isal_zlib.decompress(file.read(), GZIP)
+            body: bytes = igzip.decompress(file.read())  # type: ignore[no-untyped-call]
     except Exception as error:
         raise PageLost(f"page {content_hash} cannot be read: {error}") from error
     if hash_of(body) != content_hash:
