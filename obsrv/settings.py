@@ -256,6 +256,8 @@ DISCOVERY_MAX_PAGES = env.int("DISCOVERY_MAX_PAGES", default=500)
 # Networks that are crawled and notified although they are not public.
 EGRESS_ALLOWED_NETWORKS: list[str] = env.list("EGRESS_ALLOWED_NETWORKS", default=[])
 EGRESS_PORTS: list[int] = env.list("EGRESS_PORTS", cast=int, default=[80, 443, 8080, 8443])
+# What a test of a proxy fetches.
+PROXY_TEST_URL = env.str("PROXY_TEST_URL", default="https://example.com/")
 
 # --- notifications -----------------------------------------------------------------
 WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
