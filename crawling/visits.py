@@ -92,9 +92,7 @@ class Visit:
     async def run(self) -> None:
         try:
             await self._crawl()
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
+        except Exception:
             self._rest(timezone.now() + AFTER_TROUBLE)
             raise
         finally:

@@ -28,26 +28,29 @@ def _cleaned(value: Any) -> Any:
     return SECRETS.sub(r"\1…", value if isinstance(value, str) else str(value))
 
 
+SHARED: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+# Each tells of every message or request at INFO.
+CHATTY = (
+    "django.server",
+    "uvicorn.access",
+    "celery.worker.strategy",
+    "celery.app.trace",
+    "celery.beat",
+    "django_celery_beat.schedulers",
+)
+
+
 def logging_config(style: str, level: str) -> None:
-    shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    renderer: Any = (
-        structlog.processors.JSONRenderer()
-        if style == "json"
-        # Plain: the other formatters print local variables, and secrets with them.
-        else structlog.dev.ConsoleRenderer(
-            colors=False, exception_formatter=structlog.dev.plain_traceback
-        )
-    )
     # Without this structlog prints by itself, past the formatter and its redaction.
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
-            *shared,
+            *SHARED,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
@@ -57,27 +60,28 @@ def logging_config(style: str, level: str) -> None:
         {
             "version": 1,
             "disable_existing_loggers": False,
-            "formatters": {
-                "line": {
-                    "()": structlog.stdlib.ProcessorFormatter,
-                    "foreign_pre_chain": shared,
-                    "processors": [
-                        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                        structlog.processors.format_exc_info,
-                        redact,
-                        renderer,
-                    ],
-                }
-            },
+            "formatters": {"line": _line(style)},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"handlers": ["stderr"], "level": level},
-            "loggers": {
-                "django.server": {"level": "WARNING"},
-                "uvicorn.access": {"level": "WARNING"},
-                "celery.worker.strategy": {"level": "WARNING"},
-                "celery.app.trace": {"level": "WARNING"},
-                "celery.beat": {"level": "WARNING"},
-                "django_celery_beat.schedulers": {"level": "WARNING"},
-            },
+            "loggers": {name: {"level": "WARNING"} for name in CHATTY},
         }
     )
+
+
+def _line(style: str) -> dict[str, Any]:
+    renderer: Any = structlog.processors.JSONRenderer()
+    if style != "json":
+        # Plain: the other formatters print local variables, and secrets with them.
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        )
+    return {
+        "()": structlog.stdlib.ProcessorFormatter,
+        "foreign_pre_chain": SHARED,
+        "processors": [
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            redact,
+            renderer,
+        ],
+    }

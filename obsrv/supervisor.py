@@ -264,7 +264,7 @@ def only_one(var: Path) -> Iterator[None]:
         yield
 
 
-def require_free_port(address: tuple[str, int]) -> None:
+def require_free_port(address: tuple[str, int], remedy: str = "") -> None:
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -274,7 +274,7 @@ def require_free_port(address: tuple[str, int]) -> None:
         except OSError as error:
             raise SupervisorError(
                 f"cannot serve on {host}:{port}: {error.strerror}. "
-                f"Another program uses it? Try OBSRV_PORT={port + 1} bin/up"
+                f"Another program uses it? {remedy or f'Try OBSRV_PORT={port + 1} bin/up'}"
             ) from error
 
 

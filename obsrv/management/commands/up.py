@@ -19,7 +19,8 @@ from accounts.models import User
 from common.errors import Refused
 from monitoring import history
 from obsrv import first_start, health, services, supervisor
-from obsrv.demo.shop import DEMO_SHOP_URL
+from obsrv.demo.loopback import HOST as LOOPBACK_HOST
+from obsrv.demo.shop import DEMO_SHOP_PORT, DEMO_SHOP_URL
 from obsrv.demo.stack import LOOPBACK
 from obsrv.embedded import EmbeddedError
 from obsrv.management.commands.bootstrap import add_names, told_once
@@ -48,6 +49,9 @@ class Command(BaseCommand):
         try:
             with supervisor.only_one(settings.VAR_DIR):
                 supervisor.require_free_port((settings.HOST, settings.PORT))
+                if options["with_demo_shop"]:
+                    stop_it = "End it, or start without --with-demo-shop"
+                    supervisor.require_free_port((LOOPBACK_HOST, DEMO_SHOP_PORT), stop_it)
                 self._run(options)
         except KeyboardInterrupt:
             self._say("Stopped.")
@@ -65,7 +69,11 @@ class Command(BaseCommand):
             self._prepare(options)
             self._say("Starting web, workers and beat …")
             crew = Supervisor(crew_of(options), var=settings.VAR_DIR, say=self._say)
-            crew.run(address=(settings.HOST, settings.PORT), ready=lambda: self._greet(started_at))
+            shop = [f"Demo shop:     {DEMO_SHOP_URL}"] if options["with_demo_shop"] else []
+            crew.run(
+                address=(settings.HOST, settings.PORT),
+                ready=lambda: self._greet(started_at, shop),
+            )
         finally:
             self._say("Stopping …")
             _forget_heartbeats()
@@ -84,12 +92,13 @@ class Command(BaseCommand):
         # Nothing here needs the database again, and the server may be restarted.
         connections.close_all()
 
-    def _greet(self, started_at: float) -> None:
+    def _greet(self, started_at: float, shop: list[str]) -> None:
         seconds = time.monotonic() - started_at
         lines = [
             f"Console:       {settings.PUBLIC_URL}/admin/",
             f"API docs:      {settings.PUBLIC_URL}/api/docs",
             f"Logs:          {settings.VAR_DIR / 'log'}",
+            *shop,
         ]
         told, self.secrets = self.secrets, []
         self._tell([*lines, *([""] if told else []), *told], f"Obsrv runs ({seconds:.0f} s)")
