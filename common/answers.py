@@ -1,0 +1,147 @@
+"""What came back: read within limits, or told as a failure without the address dialled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+import aiohttp
+from aiohttp.client_exceptions import ClientConnectorDNSError, ClientSSLError
+from aiohttp.http_exceptions import LineTooLong
+from multidict import CIMultiDict
+
+from common.encodings import BrokenBody, DecodedTooLarge, UnknownEncoding, decoder_of
+from common.proxying import Line
+
+Category = Literal["network", "timeout", "too_large", "http", "blocked", "validation"]
+MAX_HEADER_BYTES = 64 * 1024
+
+
+class FetchFailed(Exception):
+    """No answer was got; ``transient`` says whether another try may help.
+
+    ``via_proxy``: the proxy failed, and nothing is known of the server.
+    """
+
+    def __init__(
+        self, category: Category, message: str, *, transient: bool, via_proxy: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.category = category
+        self.message = message
+        self.transient = transient
+        self.via_proxy = via_proxy
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    elapsed_ms: int
+    wire_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    body_bytes: int
+    decoded_bytes: int
+    accept_types: tuple[str, ...] | None
+    may_follow: Callable[[str], bool] | None = None
+
+
+async def read(
+    answer: aiohttp.ClientResponse, url: str, limits: Limits, started: float
+) -> Response:
+    _check_headers(answer, limits)
+    body, size = await _read_body(answer, limits)
+    elapsed_ms = round((perf_counter() - started) * 1000)
+    return Response(url, answer.status, _readable_headers(answer), body, elapsed_ms, size)
+
+
+def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
+    if all(text.isascii() for _, text in answer.raw_headers):
+        return answer.headers
+    # aiohttp keeps odd bytes as lone surrogates, which no database or JSON takes.
+    pairs = ((name.decode(), text.decode(errors="replace")) for name, text in answer.raw_headers)
+    return CIMultiDict(pairs)
+
+
+def _check_headers(answer: aiohttp.ClientResponse, limits: Limits) -> None:
+    if sum(len(name) + len(text) for name, text in answer.raw_headers) > MAX_HEADER_BYTES:
+        raise FetchFailed("too_large", "The headers of the answer are too large.", transient=False)
+    if answer.method != "HEAD" and (answer.content_length or 0) > limits.body_bytes:
+        raise _too_large()
+    if limits.accept_types and answer.status < 300:
+        declared = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if declared and not declared.startswith(limits.accept_types):
+            message = f"The answer is of the type {declared[:100]}, which is not read here."
+            raise FetchFailed("validation", message, transient=False)
+
+
+async def _read_body(answer: aiohttp.ClientResponse, limits: Limits) -> tuple[bytes, int]:
+    """The unpacked body and its size on the wire; unpacked as it comes, so that a bomb
+    ends at its limit and not in memory."""
+    try:
+        decoder = decoder_of(answer.headers.get("Content-Encoding", ""), limits.decoded_bytes)
+        size = 0
+        while chunk := await answer.content.readany():
+            size += len(chunk)
+            if size > limits.body_bytes:
+                raise _too_large()
+            decoder.feed(chunk)
+        return decoder.finish(), size
+    except DecodedTooLarge:
+        raise _too_large() from None
+    except UnknownEncoding:
+        message = "The answer is packed in a way that was not offered."
+        raise FetchFailed("validation", message, transient=False) from None
+    except BrokenBody:
+        message = "The packed answer is damaged or incomplete."
+        raise FetchFailed("network", message, transient=True) from None
+
+
+def _too_large() -> FetchFailed:
+    return FetchFailed("too_large", "The answer is too large.", transient=False)
+
+
+def _is_header_overflow(error: BaseException | None) -> bool:
+    # aiohttp wraps its parser's error twice.
+    while error is not None and not isinstance(error, LineTooLong):
+        error = error.__cause__
+    return error is not None
+
+
+def no_such_name() -> FetchFailed:
+    return FetchFailed("network", "The host name could not be resolved.", transient=True)
+
+
+def proxy_failure() -> FetchFailed:
+    message = "The proxy cannot be reached, or refused the connection."
+    return FetchFailed("network", message, transient=True, via_proxy=True)
+
+
+def failure_on(line: Line, error: Exception) -> FetchFailed:
+    from_shop = line.reached or (line.forwards and _is_header_overflow(error))
+    return failure_of(error) if from_shop else proxy_failure()
+
+
+def failure_of(error: Exception) -> FetchFailed:
+    """Say what went wrong without the address that was dialled."""
+    if isinstance(error, TimeoutError):
+        return FetchFailed("timeout", "The server did not answer in time.", transient=True)
+    if isinstance(error, ClientConnectorDNSError):
+        return no_such_name()
+    if isinstance(error, ClientSSLError):
+        return FetchFailed("network", "No secure connection could be made.", transient=True)
+    if _is_header_overflow(error):
+        message = "The headers of the answer are too large."
+        return FetchFailed("too_large", message, transient=False)
+    if isinstance(error, aiohttp.ClientResponseError):
+        return FetchFailed("network", "The answer is not valid HTTP.", transient=True)
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return FetchFailed("network", "The answer ended too early.", transient=True)
+    return FetchFailed("network", "The connection failed or was cut.", transient=True)
