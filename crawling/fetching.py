@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from common.errors import Refused
 from common.http import Egress, FetchFailed
+from common.proxying import ProxyAddress
 from common.retry_after import retry_after_seconds
 from common.urls import host_of
 from crawling.leases import Claim
@@ -30,6 +32,8 @@ class Failure:
     # Transport failures open the breaker; answers such as 404 do not.
     counts_against_host: bool = False
     trace: str = ""
+    # Nothing is known of the shop: the page is asked for again another way.
+    via_proxy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +49,36 @@ class Page:
     elapsed_ms: int | None = None
     retry_after_seconds: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    proxy_id: uuid.UUID | None = None
 
     @property
     def content_hash(self) -> str:
         return hashlib.sha256(self.body).hexdigest()
 
 
-async def fetch(egress: Egress, claim: Claim, *, user_agent: str) -> Page:
+async def fetch(
+    egress: Egress, claim: Claim, *, user_agent: str, proxy: ProxyAddress | None = None
+) -> Page:
     fetched_at = timezone.now()
     try:
         answer = await egress.request(
             "GET",
             claim.url,
             headers={"User-Agent": user_agent},
+            proxy=proxy,
             # Another host has a pace, rules and a lease of its own.
             may_follow=lambda target: same_shop(claim.url, target),
         )
     except Refused as refused:
         return Page(claim, fetched_at, Failure(Category.BLOCKED, refused.detail, transient=False))
     except FetchFailed as failed:
-        failure = Failure(failed.category, str(failed), failed.transient, failed.transient)
+        failure = Failure(
+            failed.category,
+            str(failed),
+            failed.transient,
+            failed.transient and not failed.via_proxy,
+            via_proxy=failed.via_proxy,
+        )
         return Page(claim, fetched_at, failure)
     return Page(
         claim,

@@ -130,6 +130,7 @@ def _settlement(page: Page, failure: Failure | None) -> Settlement:
         bytes=len(page.body),
         final_url=page.url[:2048],
         completed_at=None if retry else now,
+        proxy_id=page.proxy_id,
     )
 
 

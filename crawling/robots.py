@@ -13,6 +13,7 @@ from protego import Protego
 
 from common.errors import Refused
 from common.http import Egress, FetchFailed
+from common.proxying import ProxyAddress
 from common.urls import origin_of
 from crawling.fetching import retry_after
 from crawling.models import Domain
@@ -91,6 +92,8 @@ class Asked:
     retry_after_seconds: float | None = None
     error_category: str = ""
 
+    via_proxy: bool = False
+
     @property
     def reachable(self) -> bool:
         return self.status is not None and self.status != 429 and self.status < 500
@@ -143,12 +146,15 @@ def columns_of(domain: Domain, kept: Kept) -> dict[str, Any]:
     }
 
 
-async def ask(egress: Egress, url: str, *, user_agent: str) -> Asked:
+async def ask(
+    egress: Egress, url: str, *, user_agent: str, proxy: ProxyAddress | None = None
+) -> Asked:
     try:
         answer = await egress.request(
             "GET",
             url,
             headers={"User-Agent": user_agent},
+            proxy=proxy,
             timeout_seconds=TIMEOUT_SECONDS,
             max_redirects=MAX_REDIRECTS,
         )
@@ -157,7 +163,7 @@ async def ask(egress: Egress, url: str, *, user_agent: str) -> Asked:
     except FetchFailed as failed:
         if failed.category == "http":
             return Asked(status=TOO_MANY_REDIRECTS)
-        return Asked(error_category=failed.category)
+        return Asked(error_category=failed.category, via_proxy=failed.via_proxy)
     return Asked(
         answer.status,
         _text(answer.body) if 200 <= answer.status < 300 else "",

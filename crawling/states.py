@@ -69,6 +69,7 @@ class Settlement:
     bytes: int | None
     final_url: str
     completed_at: dt.datetime | None
+    proxy_id: uuid.UUID | None
 
 
 SETTLE = """
@@ -77,11 +78,13 @@ SETTLE = """
         retry_count = v.retry_count, error_category = v.error_category,
         error_message = v.error_message, http_status = v.http_status,
         response_time_ms = v.response_time_ms, bytes = v.bytes, final_url = v.final_url,
-        completed_at = v.completed_at, leased_until = NULL, claims = 0, updated_at = now()
+        completed_at = v.completed_at,
+        proxy_id = (SELECT p.id FROM crawling_proxy p WHERE p.id = v.proxy_id),
+        leased_until = NULL, claims = 0, updated_at = now()
     FROM unnest(%s::uuid[], %s::text[], %s::timestamptz[], %s::int[], %s::text[], %s::text[],
-                %s::int[], %s::int[], %s::int[], %s::text[], %s::timestamptz[])
+                %s::int[], %s::int[], %s::int[], %s::text[], %s::timestamptz[], %s::uuid[])
         AS v(id, status, scheduled_at, retry_count, error_category, error_message,
-             http_status, response_time_ms, bytes, final_url, completed_at)
+             http_status, response_time_ms, bytes, final_url, completed_at, proxy_id)
     WHERE t.id = v.id AND t.status = 'crawling'
 """
 

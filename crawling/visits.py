@@ -9,7 +9,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
@@ -18,20 +18,23 @@ from django.utils import timezone
 
 from common.http import Egress
 from common.urls import origin_of
-from crawling import jobs, ledger, robots
+from crawling import jobs, ledger, proxies, robots
 from crawling.breaker import Breaker
 from crawling.fetching import BUSY, Failure, Page, fetch
 from crawling.leases import Claim, release_domain, return_tasks
 from crawling.ledger import Answered, Ledger
 from crawling.models import CrawlTask, Domain
 from crawling.pacing import Pace, Turn
-from crawling.robots import Robots
+from crawling.proxies import Choice, Chooser
+from crawling.robots import Asked, Robots
 from crawling.windows import quiet_until
 
 # Claimed ahead at most; what is not reached goes back.
 CLAIM_AHEAD = 200
 # A visit that ends in an unforeseen error must not begin again at once, for ever.
 AFTER_TROUBLE = dt.timedelta(seconds=60)
+# An operator may bring a proxy back at any time.
+WITHOUT_PROXY = dt.timedelta(seconds=60)
 ROBOTS_SILENT = "Waiting: robots.txt of the shop does not answer; it is asked again and again."
 ROBOTS_FORBID = Failure(
     CrawlTask.Category.ROBOTS, "robots.txt of the shop forbids this page", transient=False
@@ -79,6 +82,7 @@ class Visit:
         self.slicing = slicing
         self.breaker = Breaker.of(domain)
         self.pace = Pace.of(domain)
+        self.proxies = Chooser(domain.proxy_rotation, [])
         self.robots: dict[str, Robots] = {}
         self.waiting: deque[Claim] = deque()
         self.deferred: list[tuple[Claim, dt.datetime]] = []
@@ -101,6 +105,9 @@ class Visit:
 
     async def _crawl(self) -> None:
         if self._is_quiet():
+            return
+        self.proxies = await self.slicing.in_database(proxies.load_chooser, self.domain)
+        if self._lacks_proxy():
             return
         workers = self.domain.max_concurrent_requests
         if self.breaker.probing:
@@ -138,14 +145,51 @@ class Visit:
             return
         if not self.slicing.holds(claim):
             return
-        fetching = fetch(self.slicing.egress, claim, user_agent=self._user_agent)
-        page = await self.slicing.fly(claim, fetching)
+        choice = self._choose()
+        if choice is None and self.proxies.required:
+            self._stop_at(claim)
+            return
+        page = await self._fetch(claim, choice)
         if page is None:
             return
         self._note(page, turn)
+        if page.failure and page.failure.via_proxy:
+            # Not a try of the page: it goes another way, or waits for one.
+            self.waiting.appendleft(claim)
+            return
         self._learn(page)
         await self._write_down()
         await self.slicing.emit(page)
+
+    async def _fetch(self, claim: Claim, choice: Choice | None) -> Page | None:
+        way = choice.address if choice else None
+        fetching = fetch(self.slicing.egress, claim, user_agent=self._user_agent, proxy=way)
+        page = await self.slicing.fly(claim, fetching)
+        if choice is None:
+            return page
+        if page is None:
+            self.proxies.release(choice)
+            return None
+        failed = page.failure is not None and page.failure.via_proxy
+        self._judge_proxy(choice, ok=not failed, elapsed_ms=page.elapsed_ms)
+        return replace(page, proxy_id=choice.proxy_id)
+
+    def _choose(self) -> Choice | None:
+        """The proxy of the next request; None for a domain that has none, or none to use."""
+        choice = self.proxies.choose(timezone.now()) if self.proxies.required else None
+        if choice is None:
+            self._lacks_proxy()
+        return choice
+
+    def _lacks_proxy(self) -> bool:
+        now = timezone.now()
+        if not self.proxies.required or (usable_at := self.proxies.next_usable_at(now)) <= now:
+            return False
+        self._rest(min(usable_at, now + WITHOUT_PROXY))
+        return True
+
+    def _judge_proxy(self, choice: Choice, *, ok: bool, elapsed_ms: int | None) -> None:
+        self.proxies.report(choice, ok=ok, elapsed_ms=elapsed_ms, now=timezone.now())
 
     def _note(self, page: Page, turn: Turn) -> None:
         answered = Answered(
@@ -155,7 +199,9 @@ class Visit:
             page.failure.category if page.failure else "",
         )
         claim = page.claim
-        self.slicing.ledger.note(self.domain, claim.url, turn, answered, task_id=claim.id)
+        self.slicing.ledger.note(
+            self.domain, claim.url, turn, answered, task_id=claim.id, proxy_id=page.proxy_id
+        )
 
     async def _rules(self, origin: str) -> Robots | None:
         """What the origin allows; None when there is no time left to ask."""
@@ -178,12 +224,25 @@ class Visit:
         turn = None if self._must_stop() else await self.pace.turn(self.slicing.deadline)
         if turn is None or self._must_stop():
             return None
-        asked = await robots.ask(self.slicing.egress, kept.url, user_agent=self._user_agent)
-        answered = Answered(asked.status, asked.bytes, asked.response_ms, asked.error_category)
-        self.slicing.ledger.note(self.domain, kept.url, turn, answered)
+        choice = self._choose()
+        if choice is None and self.proxies.required:
+            return None
+        asked = await self._ask_robots(kept.url, turn, choice)
+        if asked.via_proxy:
+            return await self._read_robots(origin)
         kept = robots.keep(kept, asked)
         await self.slicing.in_database(self._keep, robots.columns_of(self.domain, kept))
         return kept.rules(timezone.now())
+
+    async def _ask_robots(self, url: str, turn: Turn, choice: Choice | None) -> Asked:
+        way = choice.address if choice else None
+        asked = await robots.ask(self.slicing.egress, url, user_agent=self._user_agent, proxy=way)
+        if choice:
+            self._judge_proxy(choice, ok=not asked.via_proxy, elapsed_ms=asked.response_ms)
+        answered = Answered(asked.status, asked.bytes, asked.response_ms, asked.error_category)
+        proxy_id = choice.proxy_id if choice else None
+        self.slicing.ledger.note(self.domain, url, turn, answered, proxy_id=proxy_id)
+        return asked
 
     def _defer(self, claim: Claim, until: dt.datetime) -> None:
         """Nothing of this origin before then; the host's other scheme may still be served."""
@@ -266,6 +325,8 @@ class Visit:
     async def _write_down(self) -> None:
         if self.slicing.ledger.is_due:
             await self.slicing.in_database(ledger.write, self.slicing.ledger.take())
+        if self.proxies.is_due:
+            await self.slicing.in_database(self.proxies.save)
         # A wait longer than the lease must outlive this worker.
         if self.pace.wait_seconds > settings.CRAWL_LEASE_SECONDS / 2:
             await self._keep_wait(self.pace.next_allowed_at)
@@ -294,6 +355,7 @@ class Visit:
         for claim, until in self.deferred:
             return_tasks([claim], scheduled_at=until)
         ledger.write(self.slicing.ledger.take())
+        self.proxies.save()
         breaker = self.breaker.columns()
         if breaker["breaker_window"] == self.domain.breaker_window:
             # Nothing was learnt: an operator may have reset it meanwhile.

@@ -284,6 +284,8 @@ EGRESS_ALLOWED_NETWORKS: list[str] = env.list("EGRESS_ALLOWED_NETWORKS", default
 # The shortest interval a client's key may set for a website; operators may go lower.
 SCHEDULE_MIN_SECONDS = env.int("SCHEDULE_MIN_SECONDS", default=900)
 EGRESS_PORTS: list[int] = env.list("EGRESS_PORTS", cast=int, default=[80, 443, 8080, 8443])
+# What a test of a proxy fetches.
+PROXY_TEST_URL = env.str("PROXY_TEST_URL", default="https://example.com/")
 
 # --- notifications -----------------------------------------------------------------
 WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", default=False)

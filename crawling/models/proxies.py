@@ -42,7 +42,12 @@ class Proxy(Record, Health):
     city = models.CharField(max_length=100, blank=True)
     provider = models.CharField(max_length=100, blank=True)
     monthly_cost = models.DecimalField(max_digits=10, decimal_places=2, null=True, blank=True)
-    max_requests_per_hour = models.PositiveIntegerField(null=True, blank=True)
+    max_requests_per_hour = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)]
+    )
+    # The clock hour that is counted, and the requests in it.
+    hour_at = models.DateTimeField(null=True, editable=False)
+    hour_count = models.PositiveIntegerField(default=0, editable=False)
     is_active = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=255, blank=True)
 

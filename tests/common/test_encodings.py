@@ -62,12 +62,8 @@ def test_a_bomb_is_refused(encoding: str, size: int) -> None:
 def test_a_bomb_is_refused_before_it_has_arrived(encoding: str) -> None:
     packed = PACKERS[encoding](bytes(200 * MIB))
     decoder = decoder_of(encoding, 10 * MIB)
-    fed = 0
     with pytest.raises(DecodedTooLarge):
-        for start in range(0, len(packed), 64):
-            decoder.feed(packed[start : start + 64])
-            fed += 64
-    assert fed < len(packed) * 0.8
+        decoder.feed(packed[: len(packed) * 4 // 5])
 
 
 @every_encoding
@@ -82,7 +78,7 @@ def test_members_follow_each_other_and_what_is_no_member_is_left(encoding: str) 
 
 
 def test_a_zstd_window_that_grabs_memory_is_refused() -> None:
-    options = {zstd.CompressionParameter.window_log: 27}
+    options: dict[int, int] = {zstd.CompressionParameter.window_log: 27}
     packer = zstd.ZstdCompressor(options=options)
     packed = packer.compress(PAGE) + packer.flush()
     with pytest.raises(BrokenBody):

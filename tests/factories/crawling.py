@@ -13,7 +13,7 @@ from factory.declarations import (
 from factory.django import DjangoModelFactory
 
 from common.urls import normalize_url, url_hash
-from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain
+from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain, DomainProxy, Proxy
 from tests.factories.accounts import ClientFactory
 
 
@@ -70,3 +70,19 @@ class CrawlErrorFactory(DjangoModelFactory[CrawlError]):
     message = "no answer within 30 s"
     fingerprint = "x"
     occurred_at = LazyFunction(timezone.now)
+
+
+class ProxyFactory(DjangoModelFactory[Proxy]):
+    class Meta:
+        model = Proxy
+
+    host = Sequence(lambda n: f"proxy{n}.example")
+    port = 3128
+
+
+class DomainProxyFactory(DjangoModelFactory[DomainProxy]):
+    class Meta:
+        model = DomainProxy
+
+    domain = SubFactory(DomainFactory)
+    proxy = SubFactory(ProxyFactory)
