@@ -118,6 +118,8 @@ class Response:
     body: bytes
     elapsed_ms: int
     wire_bytes: int
+    # The body as it came, where that was gzip: fit to be stored.
+    packed: bytes = b""
 
 
 def resolve_name(host: str) -> list[str]:
@@ -361,9 +363,12 @@ async def _read(
 ) -> Response:
     _check_headers(answer, limits)
     raw = await _read_raw(answer.content, limits.body_bytes)
-    body = _decode(raw, answer.headers.get("Content-Encoding", ""), limits.decoded_bytes)
+    encoding = answer.headers.get("Content-Encoding", "")
+    body = _decode(raw, encoding, limits.decoded_bytes)
     elapsed_ms = round((perf_counter() - started) * 1000)
-    return Response(url, answer.status, _readable_headers(answer), body, elapsed_ms, len(raw))
+    packed = raw if encoding.strip().lower() == "gzip" else b""
+    headers = _readable_headers(answer)
+    return Response(url, answer.status, headers, body, elapsed_ms, len(raw), packed)
 
 
 def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
