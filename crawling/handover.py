@@ -144,7 +144,10 @@ def _remember(pages: Sequence[Page], verdicts: dict[uuid.UUID, Verdict]) -> None
             continue
         verdict = verdicts.get(page.claim.id)
         if page.failure is None and (verdict is None or verdict.failure is None):
-            read[page.claim.url_hash] = page.validator
+            # One that says the same is not written again: it is renewed by the whole page
+            # that is fetched once its retention is over.
+            if (validator := page.validator) != page.claim.known:
+                read[page.claim.url_hash] = validator
         elif page.claim.known is not None:
             unread.append(page.claim.url_hash)
     validators.keep(read)
@@ -156,11 +159,11 @@ def _settle(
     verdicts: dict[uuid.UUID, Verdict],
     stored: dict[str, uuid.UUID],
 ) -> None:
-    settlements, errors = [], []
+    settlements, errors, now = [], [], timezone.now()
     tallies: dict[uuid.UUID, jobs.Tally] = defaultdict(jobs.Tally)
     for page in pages:
         verdict = verdicts.get(page.claim.id, Verdict(failure=page.failure))
-        settlement = _settlement(page, verdict.failure, stored.get(page.content_hash))
+        settlement = _settlement(page, verdict.failure, stored.get(page.content_hash), now)
         settlements.append(settlement)
         tally = tallies[page.claim.job_id]
         tally.changes += verdict.changes
@@ -175,9 +178,9 @@ def _settle(
 
 
 def _settlement(
-    page: Page, failure: Failure | None, stored_page_id: uuid.UUID | None
+    page: Page, failure: Failure | None, stored_page_id: uuid.UUID | None, now: dt.datetime
 ) -> Settlement:
-    claim, now = page.claim, timezone.now()
+    claim = page.claim
     retry = failure is not None and failure.transient and claim.retry_count < claim.max_retries
     status = Status.PENDING if retry else Status.FAILED if failure else Status.COMPLETED
     return Settlement(

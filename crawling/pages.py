@@ -73,6 +73,9 @@ class Known:
     last_seen_at: dt.datetime
 
 
+KNOWN = """
+    SELECT content_hash, id, last_seen_at FROM crawling_storedpage WHERE content_hash = ANY(%s)
+"""
 INSERT = """
     INSERT INTO crawling_storedpage AS old
         (id, content_hash, storage_key, size, compressed_size, content_type, charset,
@@ -154,9 +157,9 @@ def _writers() -> ThreadPoolExecutor:
 def _known(hashes: list[str]) -> dict[str, Known]:
     if not hashes:
         return {}
-    rows = StoredPage.objects.filter(content_hash__in=hashes)
-    found = rows.values_list("content_hash", "id", "last_seen_at")
-    return {row[0]: Known(*row[1:]) for row in found}
+    with connection.cursor() as cursor:
+        cursor.execute(KNOWN, [hashes])
+        return {row[0]: Known(*row[1:]) for row in cursor.fetchall()}
 
 
 def _touch(known: Iterable[Known]) -> None:

@@ -11,8 +11,6 @@ from django.db import connection
 
 from crawling.models import PageValidator
 
-# Rows that say the same as before are written again only this often.
-TOUCH_DAYS = 1
 ETAG_CHARS = 512
 LAST_MODIFIED_CHARS = 64
 
@@ -48,7 +46,7 @@ LOAD = """
     WHERE v.url_hash = ANY(%s)
 """
 KEEP = """
-    INSERT INTO crawling_pagevalidator AS old
+    INSERT INTO crawling_pagevalidator
         (url_hash, content_hash, etag, last_modified, final_url_hash, updated_at)
     SELECT url_hash, content_hash, etag, last_modified, final_url_hash, now()
     FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
@@ -58,10 +56,6 @@ KEEP = """
         content_hash = excluded.content_hash, etag = excluded.etag,
         last_modified = excluded.last_modified, final_url_hash = excluded.final_url_hash,
         updated_at = excluded.updated_at
-    WHERE (old.content_hash, old.etag, old.last_modified, old.final_url_hash)
-            IS DISTINCT FROM (excluded.content_hash, excluded.etag, excluded.last_modified,
-                              excluded.final_url_hash)
-        OR old.updated_at < now() - make_interval(days => %s)
 """
 
 
@@ -81,7 +75,7 @@ def keep(seen: dict[str, Validator]) -> None:
     names = Validator.__slots__
     columns = [[getattr(row, name) for row in rows] for name in names]
     with connection.cursor() as cursor:
-        cursor.execute(KEEP, [list(seen), *columns, TOUCH_DAYS])
+        cursor.execute(KEEP, [list(seen), *columns])
 
 
 def forget(url_hashes: Collection[str]) -> None:

@@ -20,7 +20,7 @@ from crawling.models import CrawlTask
 from extraction.items import NoProduct, ProductItem
 from extraction.product import extract_product
 from monitoring import snapshots
-from monitoring.changes import Judgement, Rules, Seen, judge
+from monitoring.changes import Judgement, Rules, Seen, State, judge
 from monitoring.models import Website
 from monitoring.news import announce
 from monitoring.snapshots import Known
@@ -75,13 +75,9 @@ class Unchanged:
 
 def receive_pages(pages: Sequence[Page]) -> Store:
     readings = [Reading(page) for page in pages]
-    same = [page.claim for page in pages if page.not_modified]
-    known = snapshots.pages_read({claim.object_id for claim in same if claim.object_id})
     for reading in readings:
-        page = reading.page
-        if not (
-            page.not_modified and known.get(page.claim.object_id or NOBODY) == page.content_hash
-        ):
+        # Most of those that did not change need not be read, as their product will show.
+        if not reading.page.not_modified:
             reading.read()
 
     def store(accepted: Accepted) -> dict[uuid.UUID, Verdict]:
@@ -127,8 +123,16 @@ def _says_nothing_new(known: Known, page: Page, rules: Rules) -> bool:
     if not page.not_modified or page.reparsed or not known.was_read_from(page.content_hash):
         return False
     state = known.state
+    if _is_told(state):
+        return True
     judgement = judge(state, Seen(state.price, state.currency, state.stock), rules)
     return judgement.state == state and not judgement.news
+
+
+def _is_told(state: State) -> bool:
+    """Nothing is left to say under any rule: the usual case, without the judge."""
+    told = (state.notified_price, state.notified_currency, state.notified_stock)
+    return state.price is not None and told == (state.price, state.currency, state.stock)
 
 
 def _recorded(readings: Sequence[Reading]) -> set[tuple[uuid.UUID, dt.datetime]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from django.db import connection
 
 from extraction.items import PARSER_VERSION
 from monitoring.changes import State, change_pct
-from monitoring.models import Product
 
 if TYPE_CHECKING:
     from monitoring.intake import Check, Unchanged
@@ -77,14 +76,6 @@ UPDATE = """
              content_hash, page_hash, parser_version, seen_at, changed_at)
     WHERE p.id = v.id
 """
-
-
-def pages_read(product_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Which page each product's state was read from, by the parser of today."""
-    if not product_ids:
-        return {}
-    rows = Product.objects.filter(id__in=product_ids, parser_version=PARSER_VERSION)
-    return dict(rows.values_list("id", "page_hash"))
 
 
 def lock_known(product_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Known]:
