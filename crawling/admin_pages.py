@@ -11,11 +11,14 @@ from django.urls import path, reverse
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
-from common.console import ReadOnly, inside_link
+from common.console import ReadOnly, block, inside_link
+from crawling import pages
 from crawling.downloads import download
 from crawling.models import StoredPage
+from crawling.pages import PageLost
 
 DOWNLOAD = "crawling_storedpage_download"
+SOURCE_CHARS = 200_000
 
 
 @admin.register(StoredPage)
@@ -35,6 +38,7 @@ class StoredPageAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         "first_seen_at",
         "last_seen_at",
         "file",
+        "source",
     ]
 
     def get_urls(self) -> list[Any]:
@@ -57,3 +61,19 @@ class StoredPageAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     @admin.display(description="Page")
     def file(self, page: StoredPage) -> str:
         return inside_link(reverse(f"admin:{DOWNLOAD}", args=[page.pk]), "Download")
+
+    @admin.display(description="Source", empty_value="—")
+    def source(self, page: StoredPage) -> str | None:
+        """As text: a foreign page is never shown as one of ours."""
+        try:
+            body = pages.read_page(page)
+        except PageLost:
+            return "The file of this page is gone; it is stored again when it is seen again."
+        return block(_text(body, page.charset)[:SOURCE_CHARS])
+
+
+def _text(body: bytes, charset: str) -> str:
+    try:
+        return body.decode(charset or "utf-8", errors="replace")
+    except LookupError:
+        return body.decode(errors="replace")

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from crawling import pages, parsing
+from crawling import control, pages, parsing
 from crawling.leases import Claim
 from crawling.models import CrawlTask, PageValidator, StoredPage
 from crawling.slices import run_slice
-from crawling.states import advance
 from crawling.tasks import parse_slice, return_expired_leases
 from extraction.items import NoProduct
 from extraction.product import extract_product
@@ -178,11 +177,34 @@ def test_a_page_that_was_lost_is_fetched_whole(shop: ScriptedShop, page_files: P
 
 
 def read_again(task: CrawlTask) -> CrawlTask:
-    CrawlTask.objects.filter(pk=task.pk).update(status="paused")
-    advance(CrawlTask.objects.filter(pk=task.pk), "queued_parse")
+    control.restart(task, from_="parse")
     parse_slice()
     task.refresh_from_db()
     return task
+
+
+def test_a_restart_from_fetch_asks_for_the_page_itself(shop: ScriptedShop, read: list[str]) -> None:
+    product = watch(shop)
+    check(product.website)
+    runs.start_monitoring(product.website, triggered_by="manual")
+    waiting = CrawlTask.objects.get(status="pending")
+    control.pause(waiting)
+    control.restart(waiting)
+    run_slice(5)
+    waiting.refresh_from_db()
+    assert (waiting.http_status, waiting.from_cache, len(read)) == (200, False, 2)
+
+
+def test_a_disk_that_is_full_costs_the_page_but_not_its_price(
+    shop: ScriptedShop, page_files: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    page_files.write_text("a file where the folder should be")
+    product = watch(shop)
+    first, second = check(product.website), check(product.website)
+    assert [task.status for task in (first, second)] == ["completed", "completed"]
+    assert (second.http_status, second.stored_page) == (200, None)
+    assert len(rows(product)) == 2
+    assert "pages cannot be stored" in caplog.text
 
 
 def test_a_stored_page_is_read_again_without_the_shop(shop: ScriptedShop) -> None:
@@ -191,7 +213,10 @@ def test_a_stored_page_is_read_again_without_the_shop(shop: ScriptedShop) -> Non
     before, fetched_at = rows(product), task.fetched_at
     shop.forget()
     Product.objects.update(name="misread", current_price=3, notified_price=3, brand="misread")
+    job = task.job
     task = read_again(task)
+    job.refresh_from_db()
+    assert (job.status, job.processed, job.errors) == ("success", 1, 0)
     assert (task.status, task.fetched_at, shop.log) == ("completed", fetched_at, [])
     assert rows(product) == before
     product.refresh_from_db()

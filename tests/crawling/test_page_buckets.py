@@ -59,3 +59,11 @@ def test_old_pages_leave_the_bucket() -> None:
     assert retention.purge_pages() == 1
     assert not storages["pages"].exists(stored.storage_key)
     assert retention.sweep_orphans(folders=[stored.content_hash[:2]]) == 0
+
+
+def test_a_bucket_that_is_away_costs_the_pages_only(settings: Settings) -> None:
+    pages_at = settings.STORAGES["pages"]
+    options = pages_at["OPTIONS"] | {"endpoint_url": "http://127.0.0.1:9"}
+    settings.STORAGES = {**settings.STORAGES, "pages": {**pages_at, "OPTIONS": options}}
+    assert store(b"one", b"two") == {}
+    assert not StoredPage.objects.exists()

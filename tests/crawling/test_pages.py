@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import uuid
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from crawling import pages
+from crawling import page_storage, pages
 from crawling.models import StoredPage
 from crawling.pages import Content, PageLost, Storing
 
@@ -91,3 +93,21 @@ def test_a_disk_that_refuses_costs_the_page_but_not_the_check(
     page_files.parent.joinpath("pages").write_text("a file where the folder should be")
     assert store(b"page") == {}
     assert not StoredPage.objects.exists()
+
+
+def test_a_disk_that_takes_only_a_part_leaves_no_half_file(
+    page_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.write
+    monkeypatch.setattr(page_storage.os, "write", lambda fd, data: real(fd, data[:2]))
+    assert store(b"page") == {}
+    assert files(page_files) == []
+
+
+def test_gzip_from_the_shop_is_kept_as_it_came(page_files: Path) -> None:
+    body = b"<h1>Lamp</h1>" * 100
+    packed = gzip.compress(body, 9)
+    Storing([Content(pages.hash_of(body), body, "text/html", packed)]).record()
+    (file,) = files(page_files)
+    assert file.read_bytes() == packed
+    assert pages.read_page(StoredPage.objects.get()) == body

@@ -97,7 +97,10 @@ def test_the_console_lists_pages_and_offers_them_as_files(client: Browser) -> No
     assert client.get(f"{base}{stored.pk}/download").status_code == 403
     client.force_login(UserFactory.create(superuser=True))
     assert DIGEST in client.get(base).content.decode()
-    assert f"{stored.pk}/download" in client.get(f"{base}{stored.pk}/change/").content.decode()
+    shown = client.get(f"{base}{stored.pk}/change/").content.decode()
+    assert f"{stored.pk}/download" in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert BODY.decode() not in shown
     answer = client.get(f"{base}{stored.pk}/download")
     assert answer.content == BODY
     assert answer["Content-Security-Policy"].startswith("sandbox")
