@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from crawling import page_storage, pages
+from crawling import pages
 from crawling.models import StoredPage
 from crawling.pages import Content, PageLost, Storing
 
@@ -99,7 +99,7 @@ def test_a_disk_that_takes_only_a_part_leaves_no_half_file(
     page_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.write
-    monkeypatch.setattr(page_storage.os, "write", lambda fd, data: real(fd, data[:2]))
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:2]))
     assert store(b"page") == {}
     assert files(page_files) == []
 
