@@ -43,6 +43,8 @@ class Response:
     body: bytes
     elapsed_ms: int
     wire_bytes: int
+    # The body as it came, where that was gzip: fit to be stored.
+    packed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,10 @@ async def read(
     answer: aiohttp.ClientResponse, url: str, limits: Limits, started: float
 ) -> Response:
     _check_headers(answer, limits)
-    body, size = await _read_body(answer, limits)
+    body, size, packed = await _read_body(answer, limits)
     elapsed_ms = round((perf_counter() - started) * 1000)
-    return Response(url, answer.status, _readable_headers(answer), body, elapsed_ms, size)
+    headers = _readable_headers(answer)
+    return Response(url, answer.status, headers, body, elapsed_ms, size, packed)
 
 
 def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
@@ -82,18 +85,22 @@ def _check_headers(answer: aiohttp.ClientResponse, limits: Limits) -> None:
             raise FetchFailed("validation", message, transient=False)
 
 
-async def _read_body(answer: aiohttp.ClientResponse, limits: Limits) -> tuple[bytes, int]:
-    """The unpacked body and its size on the wire; unpacked as it comes, so that a bomb
-    ends at its limit and not in memory."""
+async def _read_body(answer: aiohttp.ClientResponse, limits: Limits) -> tuple[bytes, int, bytes]:
+    """The unpacked body, its size on the wire and, of gzip, what came; unpacked as it comes,
+    so that a bomb ends at its limit and not in memory."""
+    encoding = answer.headers.get("Content-Encoding", "").strip().lower()
+    came: list[bytes] = []
     try:
-        decoder = decoder_of(answer.headers.get("Content-Encoding", ""), limits.decoded_bytes)
+        decoder = decoder_of(encoding, limits.decoded_bytes)
         size = 0
         while chunk := await answer.content.readany():
             size += len(chunk)
             if size > limits.body_bytes:
                 raise _too_large()
             decoder.feed(chunk)
-        return decoder.finish(), size
+            if encoding == "gzip":
+                came.append(chunk)
+        return decoder.finish(), size, b"".join(came)
     except DecodedTooLarge:
         raise _too_large() from None
     except UnknownEncoding:

@@ -31,9 +31,12 @@ from common.console import (
 )
 from common.errors import Refused
 from crawling import domains, jobs
+from crawling.admin_pages import StoredPageAdmin
 from crawling.admin_tasks import ErrorGroups, TaskActions
 from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain
 from crawling.refreshing import refresh_robots
+
+__all__ = ["StoredPageAdmin"]
 
 JOB_COLOURS = {
     "running": INFO,
@@ -156,7 +159,10 @@ class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
         (None, {"fields": ["address", "answered_by", "job", "domain", "client", "purpose"]}),
         ("State", {"fields": ["state", "priority", "scheduled_at", "completed_at", "depth"]}),
         ("Tries", {"fields": ["retry_count", "max_retries", "claims", "leased_until", "fence"]}),
-        ("Answer", {"fields": ["http_status", "response_time_ms", "bytes"]}),
+        (
+            "Answer",
+            {"fields": ["http_status", "response_time_ms", "bytes", "from_cache", "stored_page"]},
+        ),
         ("Error", {"fields": ["error_category", "error_message"]}),
     ]
 

@@ -23,13 +23,15 @@ from accounts import audit
 from accounts.audit import SYSTEM, Actor
 from common.errors import Conflict, Invalid, InvalidState
 from common.wakeups import wake_on_commit
-from crawling import jobs, recurrence
-from crawling.frontier import CRAWL
+from crawling import jobs, recurrence, validators
+from crawling.frontier import CRAWL, PARSE
 from crawling.models import CrawlTask
 from crawling.selections import TaskFilter
 from crawling.states import Status, advance
 
 OPEN = tuple(status for status in Status.values if status not in CrawlTask.TERMINAL)
+# What a restart takes back from its job's count.
+ENDED = (Status.COMPLETED, Status.FAILED)
 MAX_BULK = 10_000
 TWIN = "This URL already waits in another task; that one will do."
 
@@ -213,12 +215,6 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.datetime) else value
 
 
-def parse_due() -> QuerySet[CrawlTask]:
-    """Tasks whose stored page waits to be read, the most urgent first."""
-    waiting = CrawlTask.objects.filter(status=Status.QUEUED_PARSE, scheduled_at__lte=Now())
-    return waiting.order_by("priority", "-score", "scheduled_at")
-
-
 @transaction.atomic
 def perform(order: Order, ids: Sequence[uuid.UUID], *, actor: Actor = SYSTEM) -> list[CrawlTask]:
     """Do it to those of the tasks that allow it; answers them as they were before."""
@@ -282,6 +278,7 @@ def _resume(rows: QuerySet[CrawlTask]) -> None:
     advance(to_read, Status.QUEUED_PARSE, **left)
     advance(rows.filter(status=Status.PAUSED), Status.PENDING, **left)
     wake_on_commit(CRAWL)
+    wake_on_commit(PARSE)
 
 
 def _restart(order: Order, rows: QuerySet[CrawlTask], tasks: Sequence[CrawlTask]) -> None:
@@ -297,16 +294,23 @@ def _restart(order: Order, rows: QuerySet[CrawlTask], tasks: Sequence[CrawlTask]
         fields["retry_count"] = 0
     if order.priority is not None:
         fields["priority"] = order.priority
-    advance(rows, Status.QUEUED_PARSE if order.from_ == "parse" else Status.PENDING, **fields)
+    if order.from_ == "parse":
+        advance(rows, Status.QUEUED_PARSE, **fields)
+        wake_on_commit(PARSE)
+    else:
+        # Who restarts a fetch wants the page itself, not the word that it is the same.
+        validators.forget({task.url_hash for task in tasks})
+        advance(rows, Status.PENDING, **fields)
+        wake_on_commit(CRAWL)
     _reopen_jobs(tasks)
-    wake_on_commit(CRAWL)
 
 
 def _reopen_jobs(tasks: Iterable[CrawlTask]) -> None:
-    """What had failed is no longer done, and its job no longer over."""
+    """What had come to an end is no longer done, and its job no longer over."""
+    done = Counter(task.job_id for task in tasks if task.status in ENDED)
     failed = Counter(task.job_id for task in tasks if task.status == Status.FAILED)
-    jobs.reopen(failed)
-    jobs.count({job: jobs.Tally(processed=-n, errors=-n) for job, n in failed.items()})
+    jobs.reopen(done)
+    jobs.count({job: jobs.Tally(processed=-n, errors=-failed[job]) for job, n in done.items()})
 
 
 def _do_one(task: CrawlTask, order: Order, actor: Actor) -> CrawlTask:

@@ -18,6 +18,7 @@ from common.wakeups import wake_on_commit
 from crawling.models import CrawlJob, CrawlTask, Domain
 
 CRAWL = "crawling.tasks.crawl_slice"
+PARSE = "crawling.tasks.parse_slice"
 BATCH = 1000
 
 

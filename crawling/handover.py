@@ -1,8 +1,12 @@
 """A batch of fetched pages goes to whoever asked for them, in one transaction.
 
 The consumer of a purpose reads its pages first, outside any transaction, and answers
-with a function that writes; that one runs inside, together with the end of the tasks
-and the counters of their jobs. A page whose claim was lost meanwhile is left out.
+with a function that writes; that one runs inside, together with the end of the tasks,
+the counters of their jobs and the rows of the stored pages. A page whose claim was lost
+meanwhile is left out.
+
+Pages that did not change (``page.not_modified``) are handed over too: the check counts.
+A consumer that already knows their content need not read it; others call ``content()``.
 """
 
 from __future__ import annotations
@@ -16,20 +20,30 @@ import traceback
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from crawling import jobs
+from crawling import jobs, validators
+from crawling import pages as page_store
 from crawling.fetching import Failure, Page
 from crawling.frontier import hold_websites
 from crawling.models import CrawlError, CrawlTask
+from crawling.pages import Content, PageLost, Storing
 from crawling.states import Settlement, Status, lock_claimed, settle
+from crawling.validators import Validator
 
 logger = logging.getLogger(__name__)
+
+LOST = Failure(CrawlTask.Category.INTERNAL, "the stored page is lost", transient=True)
+LOST_FOR_EVER = Failure(
+    CrawlTask.Category.INTERNAL,
+    "the page is not stored any more: restart the task from fetch",
+    transient=False,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +63,15 @@ Consumer = Callable[[Sequence[Page]], Store]
 def hand_over(pages: Sequence[Page]) -> int:
     """Write a batch; answers how many pages were accepted. A page that makes the batch
     fail is found by writing each alone, and fails alone."""
+    pages = [page.identified() for page in pages]
     try:
         return _write(pages)
     except (OperationalError, InterfaceError):
         # A lost deadlock or a database away: once more, then the leases run out.
         return _write(pages)
+    except PageLost:
+        if len(pages) == 1:
+            return _write([_lost(pages[0])])
     except Exception:
         # Whatever one page did must not reach the others.
         if len(pages) == 1:
@@ -66,11 +84,31 @@ def _spoiled(page: Page, trace: str) -> Page:
     failure = Failure(
         CrawlTask.Category.INTERNAL, "the page could not be stored", transient=False, trace=trace
     )
-    return Page(page.claim, page.fetched_at, failure, status=page.status, url=page.url)
+    return _failed(page, failure)
+
+
+def _lost(page: Page) -> Page:
+    """It did not change, and what it was before is gone: the next try brings it whole."""
+    logger.error("the stored page %s of task %s is lost", page.content_hash, page.claim.id)
+    page_store.forget(page.content_hash)
+    return _failed(page, LOST_FOR_EVER if page.reparsed else LOST)
+
+
+def _failed(page: Page, failure: Failure) -> Page:
+    return replace(page, failure=failure, body=b"", packed=b"", content_hash="", not_modified=False)
 
 
 def _write(pages: Sequence[Page]) -> int:
-    stores = _read(pages)
+    with page_store.guard():
+        storing = Storing(_content(page) for page in pages if page.content_hash)
+        return _write_batch(pages, _read(pages), storing)
+
+
+def _content(page: Page) -> Content:
+    return Content(page.content_hash, page.body, page.headers.get("Content-Type", ""), page.packed)
+
+
+def _write_batch(pages: Sequence[Page], stores: Sequence[Store], storing: Storing) -> int:
     with transaction.atomic():
         hold_websites(page.claim.website_id for page in pages if page.claim.website_id)
         jobs.lock(page.claim.job_id for page in pages)
@@ -78,7 +116,9 @@ def _write(pages: Sequence[Page]) -> int:
         verdicts: dict[uuid.UUID, Verdict] = {}
         for store in stores:
             verdicts |= store(accepted)
-        _settle([page for page in pages if page.claim.id in accepted], verdicts)
+        taken = [page for page in pages if page.claim.id in accepted]
+        _settle(taken, verdicts, storing.record())
+        _remember(taken, verdicts)
     return len(accepted)
 
 
@@ -95,12 +135,35 @@ def _consumer(purpose: str) -> Consumer:
     return consumer
 
 
-def _settle(pages: Sequence[Page], verdicts: dict[uuid.UUID, Verdict]) -> None:
-    settlements, errors = [], []
+def _remember(pages: Sequence[Page], verdicts: dict[uuid.UUID, Verdict]) -> None:
+    """Validators are for pages that could be read; any other answer takes them back."""
+    read: dict[str, Validator] = {}
+    unread: list[str] = []
+    for page in pages:
+        if page.reparsed or page.status is None:
+            continue
+        verdict = verdicts.get(page.claim.id)
+        if page.failure is None and (verdict is None or verdict.failure is None):
+            # One that says the same is not written again: it is renewed by the whole page
+            # that is fetched once its retention is over.
+            if (validator := page.validator) != page.claim.known:
+                read[page.claim.url_hash] = validator
+        elif page.claim.known is not None:
+            unread.append(page.claim.url_hash)
+    validators.keep(read)
+    validators.forget(unread)
+
+
+def _settle(
+    pages: Sequence[Page],
+    verdicts: dict[uuid.UUID, Verdict],
+    stored: dict[str, uuid.UUID],
+) -> None:
+    settlements, errors, now = [], [], timezone.now()
     tallies: dict[uuid.UUID, jobs.Tally] = defaultdict(jobs.Tally)
     for page in pages:
         verdict = verdicts.get(page.claim.id, Verdict(failure=page.failure))
-        settlement = _settlement(page, verdict.failure)
+        settlement = _settlement(page, verdict.failure, stored.get(page.content_hash), now)
         settlements.append(settlement)
         tally = tallies[page.claim.job_id]
         tally.changes += verdict.changes
@@ -114,8 +177,10 @@ def _settle(pages: Sequence[Page], verdicts: dict[uuid.UUID, Verdict]) -> None:
     jobs.count(tallies)
 
 
-def _settlement(page: Page, failure: Failure | None) -> Settlement:
-    claim, now = page.claim, timezone.now()
+def _settlement(
+    page: Page, failure: Failure | None, stored_page_id: uuid.UUID | None, now: dt.datetime
+) -> Settlement:
+    claim = page.claim
     retry = failure is not None and failure.transient and claim.retry_count < claim.max_retries
     status = Status.PENDING if retry else Status.FAILED if failure else Status.COMPLETED
     return Settlement(
@@ -131,6 +196,9 @@ def _settlement(page: Page, failure: Failure | None) -> Settlement:
         final_url=page.url[:2048],
         completed_at=None if retry else now,
         proxy_id=page.proxy_id,
+        fetched_at=page.fetched_at,
+        from_cache=page.not_modified,
+        stored_page_id=stored_page_id,
     )
 
 

@@ -11,7 +11,7 @@ import datetime as dt
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from django.conf import settings
@@ -20,9 +20,10 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from crawling import jobs
+from crawling import jobs, validators
 from crawling.models import CrawlError, CrawlTask, Domain
 from crawling.states import Status, advance, claim_due
+from crawling.validators import Validator
 
 # A page that ended its worker this often is poison.
 MAX_CLAIMS = 3
@@ -45,7 +46,12 @@ class Claim:
     depth: int
     retry_count: int
     max_retries: int
+    url_hash: str
+    # What is known of the page since the last look; not a column.
+    known: Validator | None = None
 
+
+CLAIM_COLUMNS = tuple(field.name for field in fields(Claim))[:-1]
 
 # In the order of the index and one probe each: with few wanted it ends early, however
 # many tasks are due.
@@ -84,7 +90,7 @@ def has_due_domain() -> bool:
 
 def lease_domains(worker: str, limit: int) -> list[Domain]:
     """Take up to ``limit`` domains that have work and belong to nobody."""
-    return list(Domain.objects.raw(LEASE_DOMAINS, [limit, worker, _lease()]))
+    return list(Domain.objects.raw(LEASE_DOMAINS, [limit, worker, lease_time()]))
 
 
 def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
@@ -92,14 +98,16 @@ def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
     free = Q(leased_until=None) | Q(leased_until__lt=Now())
     rested = Q(next_allowed_at=None) | Q(next_allowed_at__lte=Now())
     mine = Domain.objects.filter(free, rested, id=domain_id, is_blocked=False)
-    if not mine.update(leased_by=worker, leased_until=Now() + _lease()):
+    if not mine.update(leased_by=worker, leased_until=Now() + lease_time()):
         return None
     return Domain.objects.get(id=domain_id)
 
 
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
-    claims = [Claim(*row) for row in claim_due(wanted, Claim.__slots__, lease=_lease())]
+    rows = claim_due(wanted, CLAIM_COLUMNS, lease=lease_time())
+    known = validators.load([row[-1] for row in rows])
+    claims = [Claim(*(*row, known.get(row[-1]))) for row in rows]
     # Jobs are locked before tasks everywhere: so not while these are locked.
     jobs.start(claim.job_id for claim in claims)
     return claims
@@ -117,7 +125,7 @@ RENEW = """
 def renew(worker: str, domain_ids: Sequence[uuid.UUID], claims: Sequence[Claim]) -> set[uuid.UUID]:
     """Keep what is held; answers the domains that are still the worker's."""
     mine = _held(worker, domain_ids)
-    mine.update(leased_until=Now() + _lease())
+    mine.update(leased_until=Now() + lease_time())
     with connection.cursor() as cursor:
         # One that is locked is being written or returned right now: no need to keep it.
         cursor.execute(
@@ -216,5 +224,5 @@ def _bury(task_ids: list[uuid.UUID]) -> None:
     jobs.count({job: jobs.Tally(processed=n, errors=n) for job, n in buried.items()})
 
 
-def _lease() -> dt.timedelta:
+def lease_time() -> dt.timedelta:
     return dt.timedelta(seconds=settings.CRAWL_LEASE_SECONDS)

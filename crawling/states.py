@@ -69,6 +69,9 @@ class Settlement:
     bytes: int | None
     final_url: str
     completed_at: dt.datetime | None
+    fetched_at: dt.datetime
+    from_cache: bool
+    stored_page_id: uuid.UUID | None
     proxy_id: uuid.UUID | None
 
 
@@ -78,14 +81,17 @@ SETTLE = """
         retry_count = v.retry_count, error_category = v.error_category,
         error_message = v.error_message, http_status = v.http_status,
         response_time_ms = v.response_time_ms, bytes = v.bytes, final_url = v.final_url,
-        completed_at = v.completed_at,
+        completed_at = v.completed_at, fetched_at = v.fetched_at, from_cache = v.from_cache,
+        stored_page_id = coalesce(v.stored_page_id, t.stored_page_id),
         proxy_id = (SELECT p.id FROM crawling_proxy p WHERE p.id = v.proxy_id),
         leased_until = NULL, claims = 0, updated_at = now()
     FROM unnest(%s::uuid[], %s::text[], %s::timestamptz[], %s::int[], %s::text[], %s::text[],
-                %s::int[], %s::int[], %s::int[], %s::text[], %s::timestamptz[], %s::uuid[])
+                %s::int[], %s::int[], %s::int[], %s::text[], %s::timestamptz[],
+                %s::timestamptz[], %s::bool[], %s::uuid[], %s::uuid[])
         AS v(id, status, scheduled_at, retry_count, error_category, error_message,
-             http_status, response_time_ms, bytes, final_url, completed_at, proxy_id)
-    WHERE t.id = v.id AND t.status = 'crawling'
+             http_status, response_time_ms, bytes, final_url, completed_at,
+             fetched_at, from_cache, stored_page_id, proxy_id)
+    WHERE t.id = v.id AND t.status IN ('crawling', 'parsing')
 """
 
 
@@ -95,7 +101,7 @@ def lock_claimed(claims: Sequence[tuple[uuid.UUID, int]]) -> set[uuid.UUID]:
         cursor.execute(
             "SELECT t.id FROM crawling_crawltask t"
             " JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence"
-            " WHERE t.status = 'crawling' ORDER BY t.id FOR UPDATE OF t",
+            " WHERE t.status IN ('crawling', 'parsing') ORDER BY t.id FOR UPDATE OF t",
             [[c[0] for c in claims], [c[1] for c in claims]],
         )
         return {row[0] for row in cursor.fetchall()}

@@ -16,7 +16,7 @@ from crawling.fetching import Page
 from crawling.frontier import Target
 from crawling.handover import Accepted, Store, Verdict
 from crawling.models import CrawlJob, CrawlTask
-from extraction.items import NoProduct, ProductItem
+from extraction.items import PARSER_VERSION, NoProduct, ProductItem
 from extraction.links import page_links
 from extraction.product import extract_product
 from monitoring.models import Product, Website
@@ -48,9 +48,12 @@ def receive_pages(pages: Sequence[Page]) -> Store:
 
 
 def _read(page: Page) -> Reading:
-    item = extract_product(page.body, page.url)
+    # Also of pages that did not change: this website may see them for the first time, and
+    # what they lead to may have changed.
+    body = page.content()
+    item = extract_product(body, page.url)
     deeper = page.claim.depth < MAX_DEPTH and isinstance(item, NoProduct)
-    return Reading(page, item, page_links(page.body, page.url) if deeper else [])
+    return Reading(page, item, page_links(body, page.url) if deeper else [])
 
 
 def _lock_websites(readings: Sequence[Reading]) -> None:
@@ -120,4 +123,6 @@ def _candidate(website_id: uuid.UUID, page: Page, item: ProductItem) -> Product:
         current_currency=item.currency,
         current_stock_status=item.stock,
         last_crawled_at=page.fetched_at,
+        page_hash=page.content_hash,
+        parser_version=PARSER_VERSION,
     )

@@ -156,6 +156,9 @@ class Product(Record):
         max_length=20, choices=StockStatus, default=StockStatus.UNKNOWN
     )
     content_hash = models.CharField(max_length=64, blank=True)
+    # The page the current state was read from, and by which parser.
+    page_hash = models.CharField(max_length=64, blank=True, editable=False)
+    parser_version = models.CharField(max_length=20, blank=True, editable=False)
     attributes = models.JSONField(default=dict, blank=True)
     # What the client was last told: small steps add up against it.
     notified_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
@@ -183,6 +186,7 @@ class Product(Record):
             models.Index(fields=["website", "approval", "-created_at"], name="product_review"),
             models.Index(fields=["-created_at", "-id"], name="product_newest"),
             models.Index(fields=["gtin"], condition=~Q(gtin=""), name="product_gtin"),
+            models.Index(fields=["page_hash"], condition=~Q(page_hash=""), name="product_page"),
         ]
 
     def __str__(self) -> str:
@@ -277,6 +281,7 @@ class Change(models.Model):
         indexes = [
             models.Index(fields=["product", "-occurred_at"], name="change_product"),
             models.Index(fields=["-occurred_at", "-id"], name="change_newest"),
+            models.Index(fields=["page_hash"], condition=~Q(page_hash=""), name="change_page"),
         ]
 
     def __str__(self) -> str:

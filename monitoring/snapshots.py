@@ -6,16 +6,17 @@ import datetime as dt
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import orjson
 from django.db import connection
 
 from extraction.items import PARSER_VERSION
-from monitoring.changes import State
+from monitoring.changes import State, change_pct
 
 if TYPE_CHECKING:
-    from monitoring.intake import Check
+    from monitoring.intake import Check, Unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,20 @@ class Known:
     sku: str
     content_hash: str
     last_changed_at: dt.datetime | None
+    last_crawled_at: dt.datetime | None
+    page_hash: str
+    parser_version: str
+    list_price: Decimal | None
     state: State
+
+    def was_read_from(self, page_hash: str) -> bool:
+        """Would reading this page say what is known already?"""
+        return self.page_hash == page_hash and self.parser_version == PARSER_VERSION
 
 
 KNOWN = """
     SELECT id, website_id, original_url, name, sku, content_hash, last_changed_at,
+           last_crawled_at, page_hash, parser_version, list_price,
            current_price, current_currency, current_stock_status,
            notified_price, notified_currency, notified_stock_status, lowest_price, highest_price
     FROM monitoring_product
@@ -54,15 +64,16 @@ UPDATE = """
         notified_currency = v.notified_currency, notified_stock_status = v.notified_stock,
         lowest_price = v.lowest, highest_price = v.highest, name = v.name, sku = v.sku,
         gtin = v.gtin, brand = v.brand, image_url = v.image_url, extraction_method = v.method,
-        content_hash = v.content_hash, last_crawled_at = v.seen_at,
+        content_hash = v.content_hash, page_hash = v.page_hash,
+        parser_version = v.parser_version, last_crawled_at = v.seen_at,
         last_changed_at = v.changed_at, updated_at = now()
     FROM unnest(%s::uuid[], %s::numeric[], %s::text[], %s::numeric[], %s::text[], %s::numeric[],
                 %s::text[], %s::text[], %s::numeric[], %s::numeric[], %s::text[], %s::text[],
-                %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
-                %s::timestamptz[])
+                %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
+                %s::text[], %s::timestamptz[], %s::timestamptz[])
         AS v(id, price, currency, list_price, stock, notified_price, notified_currency,
              notified_stock, lowest, highest, name, sku, gtin, brand, image_url, method,
-             content_hash, seen_at, changed_at)
+             content_hash, page_hash, parser_version, seen_at, changed_at)
     WHERE p.id = v.id
 """
 
@@ -71,19 +82,74 @@ def lock_known(product_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Known]:
     """The approved among these products, locked in id order."""
     with connection.cursor() as cursor:
         cursor.execute(KNOWN, [list(product_ids)])
-        return {row[0]: Known(*(*row[:7], State(*row[7:]))) for row in cursor.fetchall()}
+        return {row[0]: Known(*(*row[:11], State(*row[11:]))) for row in cursor.fetchall()}
 
 
-def write(checks: Sequence[Check]) -> None:
-    if not checks:
-        return
+SEEN_AGAIN = """
+    UPDATE monitoring_product p SET last_crawled_at = v.seen_at, updated_at = now()
+    FROM unnest(%s::uuid[], %s::timestamptz[]) AS v(id, seen_at)
+    WHERE p.id = v.id
+"""
+RECORDED = """
+    SELECT h.product_id, h.crawl_timestamp FROM monitoring_producthistory h
+    JOIN unnest(%s::uuid[], %s::timestamptz[]) AS v(product_id, seen_at)
+        ON h.product_id = v.product_id AND h.crawl_timestamp = v.seen_at
+    WHERE h.variant_key = ''
+"""
+
+
+def recorded(looks: Sequence[tuple[uuid.UUID, dt.datetime]]) -> set[tuple[uuid.UUID, dt.datetime]]:
+    """Those looks at a product that have their history row already."""
+    if not looks:
+        return set()
     with connection.cursor() as cursor:
-        # COPY goes past Django, which would turn psycopg's errors into its own.
-        with connection.wrap_database_errors, cursor.copy(HISTORY) as copy:
-            for check in checks:
-                copy.write_row(_history_row(check))
-        columns = zip(*(_product_row(check) for check in checks), strict=True)
-        cursor.execute(UPDATE, [list(column) for column in columns])
+        cursor.execute(RECORDED, [[look[0] for look in looks], [look[1] for look in looks]])
+        return set(cursor.fetchall())
+
+
+def write(checks: Sequence[Check], unchanged: Sequence[Unchanged]) -> None:
+    rows = [_history_row(check) for check in checks if check.is_new_row]
+    rows += [_unchanged_row(look) for look in unchanged]
+    with connection.cursor() as cursor:
+        if rows:
+            # COPY goes past Django, which would turn psycopg's errors into its own.
+            with connection.wrap_database_errors, cursor.copy(HISTORY) as copy:
+                for row in rows:
+                    copy.write_row(row)
+        if newest := [_product_row(check) for check in checks if check.is_newest]:
+            columns = zip(*newest, strict=True)
+            cursor.execute(UPDATE, [list(column) for column in columns])
+        if unchanged:
+            ids = [look.known.id for look in unchanged]
+            cursor.execute(SEEN_AGAIN, [ids, [look.page.fetched_at for look in unchanged]])
+
+
+def _unchanged_row(look: Unchanged) -> tuple[object, ...]:
+    known, claim = look.known, look.page.claim
+    return (
+        history_id(claim.id),
+        known.id,
+        known.website_id,
+        "",
+        look.page.fetched_at,
+        known.state.price,
+        known.list_price,
+        known.state.currency,
+        known.state.stock,
+        False,
+        False,
+        None if known.state.price is None else change_pct(known.state.price, known.state.price),
+        None,
+        claim.job_id,
+        claim.id,
+        look.page.content_hash,
+        PARSER_VERSION,
+    )
+
+
+def history_id(task_id: uuid.UUID) -> uuid.UUID:
+    """One history row per task, however often it is written."""
+    return uuid.uuid5(task_id, "history")
 
 
 def _history_row(check: Check) -> tuple[object, ...]:
@@ -124,6 +190,14 @@ def data_hash(check: Check) -> str:
     return uuid.uuid5(uuid.NAMESPACE_OID, repr(parts)).hex
 
 
+def _says_it_all(check: Check) -> bool:
+    """Is the state what this page says? Where the page was silent on a part of it, a check
+    that finds the same page must read it again to be silent on it too."""
+    item, state = check.item, check.judgement.state
+    said = (item.price, item.currency, item.stock)
+    return said == (state.price, state.currency, state.stock)
+
+
 def _product_row(check: Check) -> tuple[object, ...]:
     state, item, judgement = check.judgement.state, check.item, check.judgement
     changed = judgement.price_changed or judgement.stock_changed
@@ -145,6 +219,8 @@ def _product_row(check: Check) -> tuple[object, ...]:
         item.image_url,
         item.method,
         data_hash(check),
+        check.page_hash,
+        PARSER_VERSION if _says_it_all(check) else "",
         check.page.fetched_at,
         check.page.fetched_at if changed else check.known.last_changed_at,
     )

@@ -48,6 +48,7 @@ NAVIGATION = [
         _item("Jobs", "playlist_play", "crawling", "crawljob"),
         _item("Tasks", "list_alt", "crawling", "crawltask"),
         _item("Domains", "dns", "crawling", "domain"),
+        _item("Stored pages", "description", "crawling", "storedpage"),
         _item("Errors", "error", "crawling", "crawlerror"),
     ),
     _group(

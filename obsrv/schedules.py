@@ -64,6 +64,13 @@ NEEDED = (
         daily_at=(2, 50),
     ),
     Needed(
+        "obsrv: purge pages",
+        "crawling.tasks.purge_pages",
+        "Removes stored pages that prove nothing any more.",
+        expire_seconds=3600,
+        daily_at=(3, 40),
+    ),
+    Needed(
         "obsrv: purge",
         "obsrv.tasks.purge",
         "Removes expired secrets, answers, deliveries and tasks.",

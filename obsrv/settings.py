@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from kombu import Exchange, Queue
 
@@ -154,8 +155,28 @@ USE_I18N = True
 FORMAT_MODULE_PATH = ["obsrv.formats"]
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(VAR_DIR / "static")))
+# Fetched pages: files below VAR_DIR, or a bucket (needs the extra obsrv[s3]).
+PAGE_STORAGE = env.one_of("PAGE_STORAGE", ["local", "s3"], default="local")
+_page_storages: dict[str, dict[str, Any]] = {
+    "local": {
+        "BACKEND": "crawling.page_storage.LocalPages",
+        "OPTIONS": {"location": VAR_DIR / "pages"},
+    },
+    "s3": {
+        "BACKEND": "crawling.bucket_storage.BucketPages",
+        "OPTIONS": {
+            "bucket_name": env.str("S3_BUCKET", default=""),
+            "location": env.str("S3_PREFIX", default="pages"),
+            "endpoint_url": env.str("S3_ENDPOINT_URL", default="") or None,
+            "region_name": env.str("S3_REGION", default="") or None,
+            "access_key": env.str("S3_ACCESS_KEY", default="") or None,
+            "secret_key": env.str("S3_SECRET_KEY", default="") or None,
+        },
+    },
+}
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "pages": _page_storages[PAGE_STORAGE],
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 # The embedded start serves assets straight from the packages; images collect them.
@@ -188,6 +209,7 @@ CELERY_TASK_QUEUES = tuple(
 CELERY_TASK_CREATE_MISSING_QUEUES = False
 CELERY_TASK_ROUTES = {
     "crawling.tasks.crawl_slice": {"queue": "crawl"},
+    "crawling.tasks.parse_slice": {"queue": "crawl"},
     "notifications.tasks.deliver_due": {"queue": "deliver"},
 }
 CELERY_TASK_SERIALIZER = "json"
@@ -266,6 +288,11 @@ JOB_CONSUMERS = {
     "baseline": "monitoring.runs.finish_baseline",
     "monitor": "monitoring.runs.finish_monitor",
 }
+# Asked before stored pages are removed: which of these hashes are still needed?
+PAGE_KEEPERS = {"monitoring": "monitoring.evidence.pages_to_keep"}
+PAGE_RETENTION_DAYS = env.int_between("PAGE_RETENTION_DAYS", 1, 3650, default=30)
+# Threads that pack and write pages; a bucket that answers slowly wants more.
+PAGE_WRITERS = env.int_between("PAGE_WRITERS", 1, 64, default=1 if PAGE_STORAGE == "local" else 16)
 CRAWL_USER_AGENT = env.str(
     "CRAWL_USER_AGENT", default=f"ObsrvBot/0.1 (+{PUBLIC_URL}/bot; price monitoring)"
 )

@@ -20,6 +20,14 @@ def pytest_configure(config: pytest.Config) -> None:
             drop_databases_of_dead_runs()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def pages_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Stored pages of this run alone."""
+    from django.conf import settings
+
+    settings.STORAGES["pages"]["OPTIONS"]["location"] = tmp_path_factory.mktemp("pages")
+
+
 @pytest.fixture
 def beats(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
     """Heartbeats under names of this test's own: others that run now share the server."""

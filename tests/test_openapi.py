@@ -14,7 +14,8 @@ from drf_spectacular.validation import validate_schema
 
 from accounts.models import Client
 from common.ids import uuid7
-from crawling.models import CrawlJob, CrawlProfile
+from crawling.models import CrawlJob, CrawlProfile, StoredPage
+from crawling.pages import key_of
 from monitoring.models import Change, Product, Website
 from tests.factories.accounts import ApiKeyFactory, ClientFactory, api_for
 from tests.factories.notifications import DeliveryFactory, EndpointFactory, EventFactory
@@ -55,6 +56,21 @@ def make_profile(client: Client) -> CrawlProfile:
     return CrawlProfile.objects.create(client=client, name="Gentle")
 
 
+def make_page(client: Client) -> str:
+    digest = uuid7().hex * 2
+    product = make_product(client, "approved")
+    Product.objects.filter(pk=product.pk).update(page_hash=digest)
+    StoredPage.objects.create(
+        content_hash=digest,
+        storage_key=key_of(digest),
+        size=1,
+        compressed_size=1,
+        first_seen_at=timezone.now(),
+        last_seen_at=timezone.now(),
+    )
+    return digest
+
+
 # Under each prefix: how to make an object of another client, or None where only operators
 # may enter. A path that matches nothing here fails the test below.
 TENANTS: dict[str, Callable[[Client], Any] | None] = {
@@ -66,6 +82,7 @@ TENANTS: dict[str, Callable[[Client], Any] | None] = {
     "/api/v1/candidates/": lambda client: make_product(client, "pending").pk,
     "/api/v1/products/": lambda client: make_product(client, "approved").pk,
     "/api/v1/changes/": lambda client: make_change(client).pk,
+    "/api/v1/stored-pages/": make_page,
     "/api/v1/jobs/": lambda client: make_job(client).pk,
     "/api/v1/tasks/": None,
     "/api/v1/dead-letters/": None,

@@ -96,6 +96,7 @@ def known(client_row: Client) -> dict[str, Any]:
         "jobs": task.job_id,
         "parsers": "generic",
         "products": product.pk,
+        "stored-pages": "0" * 64,
         "tasks": task.pk,
         "webhooks": delivery.endpoint_id,
         "websites": website.pk,

@@ -33,6 +33,8 @@ class PageValidator(models.Model):
     etag = models.CharField(max_length=512, blank=True)
     last_modified = models.CharField(max_length=64, blank=True)
     content_hash = models.CharField(max_length=64)
+    # Which address answered: "not modified" of another one says nothing of this page.
+    final_url_hash = models.CharField(max_length=64, blank=True, default="")
     updated_at = models.DateTimeField()
 
     class Meta:

@@ -39,7 +39,7 @@ class CrawlTask(Record):
         Status.QUEUED: ("pending",),
         Status.CRAWLING: ("pending", "queued"),
         Status.DOWNLOADED: ("crawling",),
-        Status.QUEUED_PARSE: ("downloaded", "parsing", "paused", "failed"),
+        Status.QUEUED_PARSE: ("downloaded", "parsing", "paused", "failed", "completed"),
         Status.PARSING: ("crawling", "downloaded", "queued_parse"),
         Status.COMPLETED: ("crawling", "parsing"),
         Status.FAILED: ("pending", "queued", "crawling", "downloaded", "parsing"),
@@ -106,6 +106,8 @@ class CrawlTask(Record):
     response_time_ms = models.PositiveIntegerField(null=True, blank=True)
     bytes = models.PositiveIntegerField(null=True, blank=True)
     final_url = models.CharField("final URL", max_length=2048, blank=True)
+    # When the page was asked for; a later reading of the stored page keeps this time.
+    fetched_at = models.DateTimeField(null=True, blank=True)
     # The page had not changed since the last look (304 or the same bytes).
     from_cache = models.BooleanField(default=False)
     proxy = models.ForeignKey(
@@ -153,6 +155,11 @@ class CrawlTask(Record):
                 fields=["scheduled_at"],
                 condition=Q(status__in=["pending", "queued"]),
                 name="crawl_task_due_at",
+            ),
+            models.Index(
+                fields=["priority", "-score", "scheduled_at"],
+                condition=Q(status="queued_parse"),
+                name="crawl_task_to_parse",
             ),
             models.Index(
                 fields=["leased_until"],

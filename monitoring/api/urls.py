@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from monitoring.api import views
+from monitoring.api import snapshots, views
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("websites", views.WebsiteViewSet, "website")
@@ -13,6 +13,7 @@ router.register("changes", views.ChangeViewSet, "change")
 
 urlpatterns = [
     *router.urls,
+    *snapshots.urlpatterns,
     path(
         "websites/<uuid:website_id>/candidates",
         views.WebsiteCandidateViewSet.as_view({"get": "list"}),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.utils import timezone
 from pytest_django import Settings
@@ -15,3 +17,14 @@ def loopback(settings: Settings) -> None:
     settings.CRAWL_DEFAULT_CONCURRENCY = 8
     settings.CRAWL_BATCH_SECONDS = 0.1
     ensure_partitions("monitoring_producthistory", now=timezone.now())
+
+
+@pytest.fixture
+def page_files(settings: Settings, tmp_path: Path) -> Path:
+    """Stored pages of this test alone."""
+    local = {
+        "BACKEND": "crawling.page_storage.LocalPages",
+        "OPTIONS": {"location": tmp_path / "pages"},
+    }
+    settings.STORAGES = {**settings.STORAGES, "pages": local}
+    return tmp_path / "pages"

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from obsrv import services
 
-BENCHES = ("api", "claims", "pipeline", "politeness")
+BENCHES = ("api", "claims", "fetch", "memory", "pipeline", "politeness")
 # Set in the process that measures: it has servers of its own, apart from anyone's data.
 INSIDE = "OBSRV_BENCH"
 

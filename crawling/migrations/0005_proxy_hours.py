@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('crawling', '0003_engine'),
+        ('crawling', '0004_stored_pages'),
     ]
 
     operations = [
