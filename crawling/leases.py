@@ -45,6 +45,8 @@ class Claim:
     depth: int
     retry_count: int
     max_retries: int
+    # Workers that died while they held it: the next one counts only once it is begun.
+    deaths: int
 
 
 # In the order of the index and one probe each: with few wanted it ends early, however
@@ -151,15 +153,22 @@ def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.dateti
     )
 
 
+def begin(claim: Claim) -> None:
+    """Count a further try of a page whose workers died. Those that only waited beside it
+    when a worker died are not what killed it."""
+    mine = CrawlTask.objects.filter(id=claim.id, fence=claim.fence, status=Status.CRAWLING)
+    mine.update(claims=claim.deaths + 1)
+
+
 def return_tasks(claims: Iterable[Claim], *, scheduled_at: dt.datetime | None = None) -> None:
     """Give back claims that were not worked on: they count for nothing."""
-    by_fence: dict[int, list[uuid.UUID]] = {}
+    alike: dict[tuple[int, int], list[uuid.UUID]] = {}
     for claim in claims:
-        by_fence.setdefault(claim.fence, []).append(claim.id)
+        alike.setdefault((claim.fence, claim.deaths), []).append(claim.id)
     moved = {} if scheduled_at is None else {"scheduled_at": scheduled_at}
-    for fence, ids in by_fence.items():
+    for (fence, deaths), ids in alike.items():
         mine = CrawlTask.objects.filter(id__in=ids, fence=fence, status=Status.CRAWLING)
-        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1, **moved)
+        advance(mine, Status.PENDING, leased_until=None, claims=deaths, **moved)
 
 
 def return_expired() -> int:
