@@ -49,9 +49,12 @@ class Claim:
     url_hash: str
     # What is known of the page since the last look; not a column.
     known: Validator | None = None
+    # Workers that died while they held it: the next one counts only once it is begun.
+    deaths: int = 0
 
 
-CLAIM_COLUMNS = tuple(field.name for field in fields(Claim))[:-1]
+CLAIM_COLUMNS = tuple(field.name for field in fields(Claim))[:-2]
+URL_HASH = CLAIM_COLUMNS.index("url_hash")
 
 # In the order of the index and one probe each: with few wanted it ends early, however
 # many tasks are due.
@@ -105,9 +108,9 @@ def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
 
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
-    rows = claim_due(wanted, CLAIM_COLUMNS, lease=lease_time())
-    known = validators.load([row[-1] for row in rows])
-    claims = [Claim(*(*row, known.get(row[-1]))) for row in rows]
+    rows = claim_due(wanted, (*CLAIM_COLUMNS, "deaths"), lease=lease_time())
+    known = validators.load([row[URL_HASH] for row in rows])
+    claims = [Claim(*row[:-1], known=known.get(row[URL_HASH]), deaths=row[-1]) for row in rows]
     # Jobs are locked before tasks everywhere: so not while these are locked.
     jobs.start(claim.job_id for claim in claims)
     return claims
@@ -159,15 +162,22 @@ def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.dateti
     )
 
 
+def begin(claim: Claim) -> None:
+    """Count a further try of a page whose workers died. Those that only waited beside it
+    when a worker died are not what killed it."""
+    mine = CrawlTask.objects.filter(id=claim.id, fence=claim.fence, status=Status.CRAWLING)
+    mine.update(claims=claim.deaths + 1)
+
+
 def return_tasks(claims: Iterable[Claim], *, scheduled_at: dt.datetime | None = None) -> None:
     """Give back claims that were not worked on: they count for nothing."""
-    by_fence: dict[int, list[uuid.UUID]] = {}
+    alike: dict[tuple[int, int], list[uuid.UUID]] = {}
     for claim in claims:
-        by_fence.setdefault(claim.fence, []).append(claim.id)
+        alike.setdefault((claim.fence, claim.deaths), []).append(claim.id)
     moved = {} if scheduled_at is None else {"scheduled_at": scheduled_at}
-    for fence, ids in by_fence.items():
+    for (fence, deaths), ids in alike.items():
         mine = CrawlTask.objects.filter(id__in=ids, fence=fence, status=Status.CRAWLING)
-        advance(mine, Status.PENDING, leased_until=None, claims=F("claims") - 1, **moved)
+        advance(mine, Status.PENDING, leased_until=None, claims=deaths, **moved)
 
 
 def return_expired() -> int:

@@ -178,7 +178,7 @@ class Slice:
                 else:
                     mine = await self.in_database(leases.renew, self.worker, domains, claims)
                     renewed = asked
-                    self.pulse.beat()
+                    self.pulse.beat(asked)
             except DatabaseError:
                 logger.warning("leases could not be looked after", exc_info=True)
                 continue

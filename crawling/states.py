@@ -24,10 +24,10 @@ def advance(tasks: QuerySet[CrawlTask], to: str, **fields: Any) -> int:
 
 CLAIM = """
     WITH due AS MATERIALIZED (
-        SELECT found.id
+        SELECT found.id, found.deaths
         FROM unnest(%s::uuid[], %s::int[]) AS wanted(domain_id, capacity)
         CROSS JOIN LATERAL (
-            SELECT c.id FROM crawling_crawltask c
+            SELECT c.id, c.claims AS deaths FROM crawling_crawltask c
             WHERE c.domain_id = wanted.domain_id AND c.status IN ('pending', 'queued')
               AND c.scheduled_at <= statement_timestamp()
             ORDER BY c.priority, c.score DESC, c.depth, c.scheduled_at
@@ -36,9 +36,9 @@ CLAIM = """
     claimed AS (
         UPDATE crawling_crawltask t
         SET status = 'crawling', leased_until = statement_timestamp() + %s,
-            fence = t.fence + 1, claims = t.claims + 1
+            fence = t.fence + 1, claims = greatest(t.claims, 1)
         FROM due WHERE t.id = due.id AND t.status IN ('pending', 'queued')
-        RETURNING t.*)
+        RETURNING t.*, due.deaths)
     SELECT {columns} FROM claimed ORDER BY priority, score DESC, depth, scheduled_at
 """
 

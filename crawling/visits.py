@@ -21,7 +21,7 @@ from common.urls import origin_of
 from crawling import jobs, ledger, proxies, robots
 from crawling.breaker import Breaker
 from crawling.fetching import BUSY, Failure, Page, fetch
-from crawling.leases import Claim, release_domain, return_tasks
+from crawling.leases import MAX_CLAIMS, Claim, begin, release_domain, return_tasks
 from crawling.ledger import Answered, Ledger
 from crawling.models import CrawlTask, Domain
 from crawling.pacing import Pace, Turn
@@ -31,6 +31,8 @@ from crawling.windows import quiet_until
 
 # Claimed ahead at most; what is not reached goes back.
 CLAIM_AHEAD = 200
+# How often a page that has its last chance is looked after.
+LAST_CHANCE_LOOK_SECONDS = 0.05
 # A visit that ends in an unforeseen error must not begin again at once, for ever.
 AFTER_TROUBLE = dt.timedelta(seconds=60)
 # An operator may bring a proxy back at any time.
@@ -50,8 +52,9 @@ class Pulse:
     def __init__(self) -> None:
         self._at = time.monotonic()
 
-    def beat(self) -> None:
-        self._at = time.monotonic()
+    def beat(self, asked_at: float) -> None:
+        """From when the question was asked: the answer may have been read much later."""
+        self._at = asked_at
 
     @property
     def lost(self) -> bool:
@@ -74,6 +77,8 @@ class Slicing:
     in_database: Callable[..., Awaitable[Any]]
     pulse: Pulse = field(default_factory=Pulse)
     ledger: Ledger = field(default_factory=Ledger)
+    # Held by the one page that has its last chance.
+    last_chance: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Visit:
@@ -134,8 +139,17 @@ class Visit:
             self._defer(claim, rules.unreachable_until)
         elif not rules.allows(claim.url):
             await self.slicing.emit(Page(claim, timezone.now(), ROBOTS_FORBID))
-        else:
+        elif claim.deaths < MAX_CLAIMS - 1:
             await self._ask(claim)
+        else:
+            await self._ask_alone(claim)
+
+    async def _ask_alone(self, claim: Claim) -> None:
+        """Alone until it is written: if the worker dies of it, nothing else is blamed."""
+        async with self.slicing.last_chance:
+            await self._ask(claim)
+            while self.slicing.holds(claim) and not self.over and claim not in self.waiting:
+                await asyncio.sleep(LAST_CHANCE_LOOK_SECONDS)
 
     async def _ask(self, claim: Claim) -> None:
         await self._keep_long_gap()
@@ -149,6 +163,8 @@ class Visit:
         if choice is None and self.proxies.required:
             self._stop_at(claim)
             return
+        if claim.deaths:
+            await self.slicing.in_database(begin, claim)
         page = await self._fetch(claim, choice)
         if page is None:
             return

@@ -12,6 +12,7 @@ from crawling.fetching import Page
 from crawling.frontier import Target
 from crawling.handover import hand_over
 from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain
+from tests.crawling.work import claim_all, expire_all
 
 pytestmark = pytest.mark.django_db
 
@@ -109,13 +110,27 @@ def test_a_dead_workers_task_runs_again_and_the_dead_worker_writes_nothing() -> 
 def test_a_page_that_kills_three_workers_goes_to_the_dead_letters() -> None:
     job = job_with("https://a.example/1")
     for _ in range(leases.MAX_CLAIMS):
-        expire(claim_one())
+        claim = claim_one()
+        leases.begin(claim)
+        expire(claim)
         leases.return_expired()
     task = CrawlTask.objects.get()
     assert (task.status, task.error_category) == ("failed", "internal")
     assert CrawlError.objects.get().message == leases.POISON
     job.refresh_from_db()
     assert (job.status, job.errors) == ("failed", 1)
+
+
+def test_pages_that_only_waited_when_the_worker_died_are_not_blamed() -> None:
+    job_with(*(f"https://a.example/{n}" for n in range(5)))
+    for _ in range(leases.MAX_CLAIMS + 1):
+        claims = {claim.url: claim for claim in claim_all()}
+        if killer := claims.get("https://a.example/3"):
+            leases.begin(killer)
+        expire_all()
+        leases.return_expired()
+    assert CrawlTask.objects.get(status="failed").url == "https://a.example/3"
+    assert CrawlTask.objects.filter(status="pending").count() == 4
 
 
 def test_claims_given_back_count_for_nothing() -> None:

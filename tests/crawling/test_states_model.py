@@ -57,6 +57,7 @@ class Crawler(RuleBasedStateMachine):
         self.ids = list(CrawlTask.objects.order_by("url").values_list("id", flat=True))
         self.state = dict.fromkeys(self.ids, "pending")
         self.claims: dict[uuid.UUID, int] = dict.fromkeys(self.ids, 0)
+        self.deaths: dict[uuid.UUID, int] = dict.fromkeys(self.ids, 0)
         self.tries: dict[uuid.UUID, int] = dict.fromkeys(self.ids, 0)
         self.living: dict[uuid.UUID, leases.Claim] = {}
         self.late: list[leases.Claim] = []
@@ -90,7 +91,9 @@ class Crawler(RuleBasedStateMachine):
         for claim in claim_all(count):
             assert self.state[claim.id] in ("pending", "queued")
             self.move(claim.id, "crawling")
+            self.deaths[claim.id] = self.claims[claim.id]
             self.claims[claim.id] += 1
+            leases.begin(claim)
             self.living[claim.id] = claim
 
     @rule(index=tasks_, failure=st.sampled_from([None, PERMANENT, TRANSIENT]))
@@ -113,7 +116,7 @@ class Crawler(RuleBasedStateMachine):
     def give_back(self) -> None:
         leases.return_tasks(list(self.living.values()))
         for pk in list(self.living):
-            self.claims[pk] -= 1
+            self.claims[pk] = self.deaths[pk]
             self.move(pk, "pending")
 
     @rule()
