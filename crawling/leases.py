@@ -47,10 +47,11 @@ class Claim:
     retry_count: int
     max_retries: int
     url_hash: str
-    # What is known of the page since the last look; not a column.
-    known: Validator | None = None
-    # Workers that died while they held it: the next one counts only once it is begun.
+    # Workers that died while they held it: the next one counts only once it is begun. As
+    # `known`, not a column.
     deaths: int = 0
+    # What is known of the page since the last look.
+    known: Validator | None = None
 
 
 CLAIM_COLUMNS = tuple(field.name for field in fields(Claim))[:-2]
@@ -110,7 +111,7 @@ def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
     rows = claim_due(wanted, (*CLAIM_COLUMNS, "deaths"), lease=lease_time())
     known = validators.load([row[URL_HASH] for row in rows])
-    claims = [Claim(*row[:-1], known=known.get(row[URL_HASH]), deaths=row[-1]) for row in rows]
+    claims = [Claim(*(*row, known.get(row[URL_HASH]))) for row in rows]
     # Jobs are locked before tasks everywhere: so not while these are locked.
     jobs.start(claim.job_id for claim in claims)
     return claims

@@ -6,14 +6,14 @@ from factory.declarations import (
     LazyAttribute,
     LazyFunction,
     SelfAttribute,
-    Sequence,
     SubFactory,
     Trait,
 )
 from factory.django import DjangoModelFactory
 
+from accounts.models import Client
 from common.ids import uuid7
-from notifications.models import Delivery, Event, WebhookEndpoint
+from notifications.models import Delivery, Event, Feed, WebhookEndpoint
 from tests.factories.accounts import ClientFactory
 
 
@@ -29,6 +29,14 @@ class EndpointFactory(DjangoModelFactory[WebhookEndpoint]):
     events = ["*"]
 
 
+def next_sequence(client: Client) -> int:
+    """The client's feed is moved on, as for an event that the product writes."""
+    feed, _ = Feed.objects.get_or_create(client=client)
+    feed.last_sequence += 1
+    feed.save()
+    return feed.last_sequence
+
+
 class EventFactory(DjangoModelFactory[Event]):
     class Meta:
         model = Event
@@ -36,7 +44,7 @@ class EventFactory(DjangoModelFactory[Event]):
     id = LazyFunction(uuid7)
     client = SubFactory(ClientFactory)
     type = "product.price_changed"
-    sequence = Sequence(lambda n: n + 1)
+    sequence = LazyAttribute(lambda event: next_sequence(event.client))
     body = LazyAttribute(lambda event: f'{{"id": "evt_{event.id.hex}"}}')
     created_at = LazyFunction(timezone.now)
 
