@@ -53,13 +53,19 @@ class Limits:
     decoded_bytes: int
     accept_types: tuple[str, ...] | None
     may_follow: Callable[[str], bool] | None = None
+    # Only so much is read, as it comes, and the rest left where it is.
+    first_bytes: int | None = None
 
 
 async def read(
     answer: aiohttp.ClientResponse, url: str, limits: Limits, started: float
 ) -> Response:
     _check_headers(answer, limits)
-    body, size, packed = await _read_body(answer, limits)
+    if limits.first_bytes is not None:
+        body, packed = await _read_start(answer, limits.first_bytes), b""
+        size = len(body)
+    else:
+        body, size, packed = await _read_body(answer, limits)
     elapsed_ms = round((perf_counter() - started) * 1000)
     headers = _readable_headers(answer)
     return Response(url, answer.status, headers, body, elapsed_ms, size, packed)
@@ -76,13 +82,21 @@ def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
 def _check_headers(answer: aiohttp.ClientResponse, limits: Limits) -> None:
     if sum(len(name) + len(text) for name, text in answer.raw_headers) > MAX_HEADER_BYTES:
         raise FetchFailed("too_large", "The headers of the answer are too large.", transient=False)
-    if answer.method != "HEAD" and (answer.content_length or 0) > limits.body_bytes:
+    whole = limits.first_bytes is None and answer.method != "HEAD"
+    if whole and (answer.content_length or 0) > limits.body_bytes:
         raise _too_large()
     if limits.accept_types and answer.status < 300:
         declared = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if declared and not declared.startswith(limits.accept_types):
             message = f"The answer is of the type {declared[:100]}, which is not read here."
             raise FetchFailed("validation", message, transient=False)
+
+
+async def _read_start(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+    start = bytearray()
+    while len(start) < limit and (chunk := await answer.content.readany()):
+        start += chunk
+    return bytes(start[:limit])
 
 
 async def _read_body(answer: aiohttp.ClientResponse, limits: Limits) -> tuple[bytes, int, bytes]:

@@ -33,6 +33,16 @@ def decrypt(token: str) -> str:
         raise Undecryptable("no key in FIELD_ENCRYPTION_KEYS decrypts this secret") from error
 
 
+def reencrypt(token: str) -> str | None:
+    """The same secret under the first key; None when it is that already."""
+    keys = tuple(settings.FIELD_ENCRYPTION_KEYS)
+    try:
+        _box(keys[:1]).decrypt(token.encode())
+    except InvalidToken:
+        return encrypt(decrypt(token))
+    return None
+
+
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
     """Text that is ciphertext in the database and plain in Python; empty stays empty."""
 

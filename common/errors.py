@@ -30,6 +30,10 @@ class DomainBlocked(Refused):
     code = "DOMAIN_BLOCKED"
 
 
+class CircuitOpen(Refused):
+    code = "CIRCUIT_OPEN"
+
+
 class LimitReached(Refused):
     code = "LIMIT_REACHED"
 

@@ -85,6 +85,8 @@ class Egress:
         self._user_agent = user_agent or settings.CRAWL_USER_AGENT
         self._connections = connections
         self._tls = tls
+        # Its own, not the function's: looking up a policy costs more than the check.
+        self._check_origin = lru_cache(maxsize=8192)(self._check_literally)
 
     async def __aenter__(self) -> Self:
         self._proxy_policy = self._policy.for_proxies()
@@ -161,15 +163,17 @@ class Egress:
         timeout_seconds: float = 30,
         max_body_bytes: int = 5 * MIB,
         max_decoded_bytes: int = 10 * MIB,
+        first_bytes: int | None = None,
         accept_types: tuple[str, ...] | None = None,
         may_follow: Callable[[str], bool] | None = None,
         proxy: ProxyAddress | None = None,
     ) -> Response:
         """Return the answer, whatever its status; with no redirects allowed, also a 3xx.
 
-        ``may_follow`` is asked about every target of a redirect. Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
+        ``may_follow`` is asked about every target of a redirect; ``first_bytes`` reads so much of
+        the body, unpacked or not, and leaves the rest. Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
         """
-        limits = Limits(max_body_bytes, max_decoded_bytes, accept_types, may_follow)
+        limits = Limits(max_body_bytes, max_decoded_bytes, accept_types, may_follow, first_bytes)
         target = self._clear(url)
         line = self._line(proxy) if proxy else None
         try:
@@ -235,8 +239,12 @@ class Egress:
 
     def _clear(self, url: str) -> str:
         target = self._policy.parse(url)
-        _check_origin(self._policy, origin_of(target))
+        self._check_origin(origin_of(target))
         return target
+
+    def _check_literally(self, origin: str) -> None:
+        # aiohttp asks no resolver about literal addresses, so they are checked before it.
+        self._policy.check_literally(*host_and_port(origin))
 
     def _dial(self, address_info: AddressInfo) -> socket.socket:
         """Last look at the very address that is about to be dialled, whoever chose it."""
@@ -251,12 +259,6 @@ class Egress:
         except UrlBlocked:
             raise ProxyFailed("the address of the proxy is refused") from None
         return self._open_socket(address_info)
-
-
-@lru_cache(maxsize=8192)
-def _check_origin(policy: Policy, origin: str) -> None:
-    # aiohttp asks no resolver about literal addresses, so they are checked before it.
-    policy.check_literally(*host_and_port(origin))
 
 
 def _in_url(host: str) -> str:

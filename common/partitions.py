@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
+# Whoever waits for a lock makes all others wait behind it.
+DETACH_WAIT = "150ms"
+
 
 @dataclass(frozen=True)
 class Month:
@@ -27,6 +30,10 @@ class Month:
     def start(self) -> str:
         # The offset keeps the session time zone out of the bound.
         return f"{self.year:04d}-{self.month:02d}-01 00:00:00+00"
+
+    @property
+    def first_moment(self) -> dt.datetime:
+        return dt.datetime(self.year, self.month, 1, tzinfo=dt.UTC)
 
     @property
     def suffix(self) -> str:
@@ -49,6 +56,29 @@ def ensure_partitions(table: str, *, now: dt.datetime, back: int = 1, ahead: int
                 )
                 made.append(name)
     return made
+
+
+def months_of(table: str) -> list[Month]:
+    """The months that have a partition, the oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+            " WHERE i.inhparent = to_regclass(%s) ORDER BY 1",
+            [table],
+        )
+        suffixes = [name.removeprefix(f"{table}_") for (name,) in cursor.fetchall()]
+    return [Month(*map(int, s.split("_"))) for s in suffixes if s != "default"]
+
+
+def drop_month(table: str, month: Month) -> None:
+    """Detached first, so that readers of the other months wait for no more than the
+    detaching. PostgreSQL allows no CONCURRENTLY beside a default partition."""
+    name = f"{table}_{month.suffix}"
+    with connection.cursor() as cursor:
+        with transaction.atomic():
+            cursor.execute(f"SET LOCAL lock_timeout = '{DETACH_WAIT}'")
+            cursor.execute(f'ALTER TABLE "{table}" DETACH PARTITION "{name}"')
+        cursor.execute(f'DROP TABLE "{name}"')
 
 
 def rows_in_default(table: str) -> int:

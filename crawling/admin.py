@@ -2,41 +2,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
-from django.utils.timesince import timesince
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import TextFilter
 from unfold.paginator import InfinitePaginator
 
 from accounts.admin import actor_of
-from accounts.audit import Actor
 from common.console import (
     BAD,
     GOOD,
     INFO,
     WARN,
     ReadOnly,
-    add_refusal,
     badge,
-    block,
     do_each,
     inside_link,
     outside_link,
     short_url,
 )
-from common.errors import Refused
-from crawling import domains, jobs
+from crawling import jobs
+from crawling.admin_domains import DomainAdmin
 from crawling.admin_pages import StoredPageAdmin
+from crawling.admin_proxies import ProxyAdmin
+from crawling.admin_reading import TaskMeaning
 from crawling.admin_tasks import ErrorGroups, TaskActions
-from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain
-from crawling.refreshing import refresh_robots
+from crawling.models import CrawlError, CrawlJob, CrawlTask
 
-__all__ = ["StoredPageAdmin"]
+__all__ = ["DomainAdmin", "ProxyAdmin", "StoredPageAdmin"]
 
 JOB_COLOURS = {
     "running": INFO,
@@ -46,8 +42,7 @@ JOB_COLOURS = {
     "failed": BAD,
 }
 TASK_COLOURS = {"crawling": INFO, "completed": GOOD, "failed": BAD, "paused": WARN}
-MOST_AT_ONCE = 10
-BREAKER_COLOURS = {"closed": GOOD, "half_open": WARN, "open": BAD}
+ANSWER = ("http_status", "response_time_ms", "bytes", "from_cache", "proxy")
 
 
 class HostFilter(TextFilter):  # type: ignore[misc]
@@ -145,12 +140,12 @@ class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 
 @admin.register(CrawlTask)
-class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlTaskAdmin(TaskMeaning, TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
     empty_text = "No page has been asked for yet. Every job brings its pages here."
-    list_display = ["page", "state", "priority", "tries", "http", "took", "error", "due"]
+    list_display = ["page", "state", "priority", "tries", "http", "took", "via", "error", "due"]
     list_filter = ["status", "error_category", "purpose", HostFilter]
     list_filter_submit = True
-    list_select_related = ["domain"]
+    list_select_related = ["domain", "proxy"]
     search_fields = ["=id", "=job__id", "=url_hash"]
     search_help_text = "The id of a task or of a job."
     show_full_result_count = False
@@ -161,7 +156,7 @@ class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
         ("Tries", {"fields": ["retry_count", "max_retries", "claims", "leased_until", "fence"]}),
         (
             "Answer",
-            {"fields": ["http_status", "response_time_ms", "bytes", "from_cache", "stored_page"]},
+            {"fields": [*ANSWER, "stored_page", "meaning"]},
         ),
         ("Error", {"fields": ["error_category", "error_message"]}),
     ]
@@ -193,6 +188,10 @@ class CrawlTaskAdmin(TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
     def took(self, task: CrawlTask) -> str | None:
         spent = task.response_time_ms
         return None if spent is None else f"{spent}\u00a0ms"
+
+    @admin.display(description="Proxy", empty_value="—")
+    def via(self, task: CrawlTask) -> str | None:
+        return f"{task.proxy.host}:{task.proxy.port}" if task.proxy else None
 
     @admin.display(description="URL")
     def address(self, task: CrawlTask) -> str:
@@ -227,169 +226,3 @@ class CrawlErrorAdmin(ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
     @admin.display(description="URL")
     def page(self, error: CrawlError) -> str:
         return short_url(error.task.url)
-
-
-class DomainForm(forms.ModelForm):  # type: ignore[type-arg]
-    actor: Actor
-
-    class Meta:
-        model = Domain
-        fields = list(domains.FIELDS)
-
-    def _post_clean(self) -> None:
-        """Saving is the affair of the job; what it refuses shows at the field."""
-        super()._post_clean()  # type: ignore[misc]
-        if self.errors:
-            return
-        changes: Any = {name: self.cleaned_data[name] for name in self.changed_data}
-        try:
-            self.instance = domains.update_domain(self.instance, actor=self.actor, **changes)
-        except Refused as refused:
-            add_refusal(self, refused)
-
-
-@admin.register(Domain)
-class DomainAdmin(ModelAdmin):  # type: ignore[misc]
-    empty_text = "No domain yet. Each comes with the first website on it."
-    form = DomainForm
-    list_display = [
-        "host",
-        "state",
-        "delay",
-        "at_once",
-        "robots",
-        "circuit",
-        "success",
-        "speed",
-        "next_allowed_at",
-    ]
-    list_filter = ["is_active", "is_blocked", "breaker_state", "respect_robots"]
-    search_fields = ["host"]
-    actions = ["block", "unblock", "refresh_robots", "reset_circuit"]
-    readonly_fields = [
-        "host",
-        "base_url",
-        "circuit",
-        "success",
-        "speed",
-        "breaker_failures",
-        "breaker_opened_at",
-        "robots_status",
-        "robots_fetched_at",
-        "robots_crawl_delay",
-        "rules",
-        "next_allowed_at",
-        "throttle_seconds",
-        "leased_by",
-        "leased_until",
-    ]
-    fieldsets = [
-        (None, {"fields": ["host", "base_url", "is_active"]}),
-        (
-            "Pace",
-            {"fields": ["crawl_delay_seconds", "rate_limit_rps", "max_concurrent_requests"]},
-        ),
-        ("Manners", {"fields": ["respect_robots", "user_agent", "parser_name"]}),
-        (
-            "Left alone",
-            {"fields": ["maintenance_start", "maintenance_end", "maintenance_timezone"]},
-        ),
-        ("Block", {"fields": ["is_blocked", "blocked_reason"]}),
-        ("Health", {"fields": ["circuit", "breaker_failures", "breaker_opened_at", "success"]}),
-        ("Circuit", {"fields": ["breaker_threshold", "breaker_timeout_s"]}),
-        ("Now", {"fields": ["next_allowed_at", "throttle_seconds", "leased_by", "leased_until"]}),
-        (
-            "Robots",
-            {
-                "fields": [
-                    "robots_status",
-                    "robots_fetched_at",
-                    "robots_crawl_delay",
-                    "rules",
-                ]
-            },
-        ),
-    ]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Domain]:
-        rows: QuerySet[Domain] = super().get_queryset(request)
-        return rows.defer("robots_body")
-
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        form = super().get_form(request, obj, **kwargs)
-        return type(form.__name__, (form,), {"actor": actor_of(request)})
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
-        """The form has done it."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    @admin.action(description="Block", permissions=["change"])
-    def block(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
-        actor = actor_of(request)
-        do_each(request, chosen, lambda domain: domains.block(domain, actor=actor), "blocked")
-
-    @admin.action(description="Unblock", permissions=["change"])
-    def unblock(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
-        actor = actor_of(request)
-        do_each(request, chosen, lambda domain: domains.unblock(domain, actor=actor), "unblocked")
-
-    @admin.action(description="Refresh robots.txt", permissions=["change"])
-    def refresh_robots(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
-        actor = actor_of(request)
-        # One that answers slowly takes fifteen seconds of this page.
-        do_each(
-            request,
-            chosen[:MOST_AT_ONCE],
-            lambda domain: refresh_robots(domain, actor=actor),
-            "asked, or due at the next visit",
-        )
-
-    @admin.action(description="Reset circuit", permissions=["change"])
-    def reset_circuit(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
-        actor = actor_of(request)
-        do_each(request, chosen, lambda domain: domains.reset_circuit(domain, actor=actor), "reset")
-
-    @badge("State", {"Active": GOOD, "Off": WARN, "Blocked": BAD}, ordering="is_blocked")
-    def state(self, domain: Domain) -> str:
-        if domain.is_blocked:
-            return "Blocked"
-        return "Active" if domain.is_active else "Off"
-
-    @admin.display(description="Delay", ordering="crawl_delay_seconds")
-    def delay(self, domain: Domain) -> str:
-        return f"{domain.crawl_delay_seconds:g}\u00a0s"
-
-    @admin.display(description="At once", ordering="max_concurrent_requests")
-    def at_once(self, domain: Domain) -> int:
-        return domain.max_concurrent_requests
-
-    @admin.display(description="Robots", ordering="robots_fetched_at")
-    def robots(self, domain: Domain) -> str:
-        if not domain.respect_robots:
-            return "Ignored"
-        if domain.robots_fetched_at is None:
-            return "Unreachable" if domain.robots_failures else "Not read yet"
-        return f"{timesince(domain.robots_fetched_at)} old"
-
-    @admin.display(description="Rules", empty_value="—")
-    def rules(self, domain: Domain) -> str | None:
-        return block(domain.robots_body) if domain.robots_body else None
-
-    @badge("Circuit", BREAKER_COLOURS, ordering="breaker_state")
-    def circuit(self, domain: Domain) -> str:
-        return domain.get_breaker_state_display()
-
-    @admin.display(description="Success", empty_value="—")
-    def success(self, domain: Domain) -> str | None:
-        total = domain.success_count + domain.failure_count
-        return f"{100 * domain.success_count / total:.1f}\u00a0% of\u00a0{total}" if total else None
-
-    @admin.display(description="Answers in", ordering="response_ms_ewma", empty_value="—")
-    def speed(self, domain: Domain) -> str | None:
-        mean = domain.response_ms_ewma
-        return None if mean is None else f"{mean:.0f}\u00a0ms"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from dataclasses import dataclass
 
 from crawling.models import CrawlError, CrawlTask, LedgerEntry
@@ -17,6 +18,7 @@ class Attempt:
     response_ms: int | None = None
     bytes: int | None = None
     not_modified: bool = False
+    proxy_id: uuid.UUID | None = None
     error_category: str = ""
     error_message: str = ""
     fingerprint: str = ""
@@ -54,6 +56,7 @@ def _of_request(entry: LedgerEntry, error: CrawlError | None) -> Attempt:
         response_ms=entry.response_ms,
         bytes=entry.bytes,
         not_modified=entry.not_modified,
+        proxy_id=entry.proxy_id,
         error_category=entry.error_category,
         error_message=error.message if error else "",
         fingerprint=error.fingerprint if error else "",

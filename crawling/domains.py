@@ -37,6 +37,7 @@ class Changes(TypedDict):
     user_agent: NotRequired[str]
     default_crawl_frequency_seconds: NotRequired[int]
     parser_name: NotRequired[str]
+    proxy_rotation: NotRequired[str]
     breaker_threshold: NotRequired[int]
     breaker_timeout_s: NotRequired[int]
     maintenance_start: NotRequired[dt.time | None]

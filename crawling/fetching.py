@@ -21,6 +21,10 @@ from crawling.validators import Validator
 
 Category = CrawlTask.Category
 TYPES = ("text/", "application/xhtml", "application/xml", "application/json")
+# Sitemaps come packed, too, and larger than any page.
+SITEMAP = "sitemap"
+PACKED_TYPES = ("application/gzip", "application/x-gzip", "application/octet-stream")
+SITEMAP_BYTES = 50 * 1024 * 1024
 # Answers that say "not now": the host is left alone for a while.
 BUSY = (429, 503)
 NOT_MODIFIED = 304
@@ -94,7 +98,8 @@ async def fetch(
     egress: Egress, claim: Claim, *, user_agent: str, proxy: ProxyAddress | None = None
 ) -> Page:
     fetched_at = timezone.now()
-    headers = {"User-Agent": user_agent}
+    options = claim.options
+    headers = {**options.headers, "User-Agent": user_agent}
     if claim.known is not None:
         headers |= claim.known.conditions
     try:
@@ -103,6 +108,10 @@ async def fetch(
             claim.url,
             headers=headers,
             proxy=proxy,
+            timeout_seconds=options.timeout_seconds,
+            max_body_bytes=options.max_page_bytes,
+            max_decoded_bytes=_most_decoded(claim, options.max_page_bytes),
+            max_redirects=options.max_redirects,
             # Another host has a pace, rules and a lease of its own.
             may_follow=lambda target: same_shop(claim.url, target),
         )
@@ -122,7 +131,7 @@ async def fetch(
     return Page(
         claim,
         fetched_at,
-        judge(answer.status, answer.headers, answer.body),
+        judge(answer.status, answer.headers, answer.body, types_of(claim.purpose)),
         status=answer.status,
         url=answer.url,
         body=answer.body,
@@ -150,7 +159,17 @@ def _unchanged(claim: Claim, known: Validator, fetched_at: dt.datetime, answer: 
     )
 
 
-def judge(status: int, headers: Mapping[str, str], body: bytes) -> Failure | None:
+def _most_decoded(claim: Claim, max_page_bytes: int) -> int:
+    return max(2 * max_page_bytes, SITEMAP_BYTES if claim.purpose == SITEMAP else 0)
+
+
+def types_of(purpose: str) -> tuple[str, ...]:
+    return (*TYPES, *PACKED_TYPES) if purpose == SITEMAP else TYPES
+
+
+def judge(
+    status: int, headers: Mapping[str, str], body: bytes, types: tuple[str, ...] = TYPES
+) -> Failure | None:
     """Is this answer a page to read? If not, is it worth asking again?"""
     if status in BUSY:
         return Failure(Category.HTTP, f"the shop answered {status}", transient=True)
@@ -162,7 +181,7 @@ def judge(status: int, headers: Mapping[str, str], body: bytes) -> Failure | Non
     if status >= 300:
         return Failure(Category.HTTP, f"the shop answered {status}", transient=False)
     kind = headers.get("Content-Type", "text/html").lower()
-    if not kind.startswith(TYPES):
+    if not kind.startswith(types):
         return Failure(Category.VALIDATION, f"not a page: {kind[:80]}", transient=False)
     if not body:
         return Failure(Category.VALIDATION, "the page is empty", transient=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from common.requests import current_request_id
@@ -30,6 +32,8 @@ class Target:
     object_id: uuid.UUID | None = None
     depth: int = 0
     parent_id: uuid.UUID | None = None
+    # Best first, among tasks of the same priority.
+    score: float = 0
 
 
 def hold_websites(website_ids: Iterable[uuid.UUID]) -> None:
@@ -49,6 +53,7 @@ def open_job(
     website_id: uuid.UUID | None = None,
     slot_at: dt.datetime | None = None,
     priority: int = 5,
+    profile_id: uuid.UUID | None = None,
     parameters: dict[str, Any] | None = None,
 ) -> CrawlJob | None:
     """A new job, or None when this slot already has one."""
@@ -59,6 +64,7 @@ def open_job(
         website_id=website_id,
         slot_at=slot_at,
         priority=priority,
+        profile_id=profile_id,
         parameters=parameters or {},
         request_id=current_request_id(),
     )
@@ -68,10 +74,16 @@ def open_job(
 
 
 @transaction.atomic
-def submit(job: CrawlJob, *, purpose: str, targets: Sequence[Target]) -> int:
+def submit(
+    job: CrawlJob,
+    *,
+    purpose: str,
+    targets: Sequence[Target],
+    not_before: dt.datetime | None = None,
+) -> int:
     """Add URLs to a job; answers how many joined. A URL that already waits for the same
     purpose is not asked for twice."""
-    tasks = list(_tasks(job, purpose, targets))
+    tasks = list(_tasks(job, purpose, targets, not_before or timezone.now()))
     CrawlTask.objects.bulk_create(tasks, ignore_conflicts=True, batch_size=BATCH)
     total = CrawlTask.objects.filter(job=job).count()
     added, job.total = total - job.total, total
@@ -80,9 +92,11 @@ def submit(job: CrawlJob, *, purpose: str, targets: Sequence[Target]) -> int:
     return added
 
 
-def _tasks(job: CrawlJob, purpose: str, targets: Sequence[Target]) -> Iterable[CrawlTask]:
+def _tasks(
+    job: CrawlJob, purpose: str, targets: Sequence[Target], due_at: dt.datetime
+) -> Iterable[CrawlTask]:
     domains = ensure_domains(target.url for target in targets)
-    now = timezone.now()
+    moments = _moments(job, due_at)
     seen: set[str] = set()
     for target in targets:
         normalized = normalize_url(target.url)
@@ -101,11 +115,25 @@ def _tasks(job: CrawlJob, purpose: str, targets: Sequence[Target]) -> Iterable[C
             normalized_url=normalized,
             url_hash=digest,
             priority=job.priority,
-            scheduled_at=now,
+            scheduled_at=next(moments),
             max_retries=settings.CRAWL_MAX_RETRIES,
             depth=target.depth,
+            score=target.score,
             parent_id=target.parent_id,
         )
+
+
+def _moments(job: CrawlJob, due_at: dt.datetime) -> Iterator[dt.datetime]:
+    """When each further page of the job is due: at once, or spread out to the rate of its
+    profile. So a slow job slows nobody else at the same shop."""
+    rate = job.profile and job.profile.rate_limit_rps
+    if not rate:
+        yield from itertools.repeat(due_at)
+        return
+    gap = dt.timedelta(seconds=1 / rate)
+    last = CrawlTask.objects.filter(job=job).aggregate(at=Max("scheduled_at"))["at"]
+    first = due_at if last is None else max(due_at, last + gap)
+    yield from (first + number * gap for number in itertools.count())
 
 
 def ensure_domains(urls: Iterable[str]) -> dict[str, uuid.UUID]:

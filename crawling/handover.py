@@ -7,6 +7,9 @@ meanwhile is left out.
 
 Pages that did not change (``page.not_modified``) are handed over too: the check counts.
 A consumer that already knows their content need not read it; others call ``content()``.
+
+Failed pages go to ``settings.FAILURE_CONSUMERS``, where their purpose has one: it may make
+something of the failure, also a verdict that overrules it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from crawling import jobs, validators
 from crawling import pages as page_store
 from crawling.fetching import Failure, Page
 from crawling.frontier import hold_websites
+from crawling.leases import Claim
 from crawling.models import CrawlError, CrawlTask
 from crawling.pages import Content, PageLost, Storing
 from crawling.states import Settlement, Status, lock_claimed, settle
@@ -123,16 +127,27 @@ def _write_batch(pages: Sequence[Page], stores: Sequence[Store], storing: Storin
 
 
 def _read(pages: Sequence[Page]) -> list[Store]:
-    by_purpose: dict[str, list[Page]] = defaultdict(list)
+    by_consumer: dict[str, list[Page]] = defaultdict(list)
     for page in pages:
-        if page.failure is None:
-            by_purpose[page.claim.purpose].append(page)
-    return [_consumer(purpose)(group) for purpose, group in sorted(by_purpose.items())]
+        if name := _consumer_of(page):
+            by_consumer[name].append(page)
+    return [_consumer(name)(group) for name, group in sorted(by_consumer.items())]
 
 
-def _consumer(purpose: str) -> Consumer:
-    consumer: Consumer = import_string(settings.PAGE_CONSUMERS[purpose])
+def _consumer_of(page: Page) -> str:
+    if page.failure is None:
+        return str(settings.PAGE_CONSUMERS[page.claim.purpose])
+    return str(settings.FAILURE_CONSUMERS.get(page.claim.purpose, ""))
+
+
+def _consumer(name: str) -> Consumer:
+    consumer: Consumer = import_string(name)
     return consumer
+
+
+def is_asked_again(claim: Claim, failure: Failure | None) -> bool:
+    """A failed page that gets another try: nothing is settled yet."""
+    return failure is not None and failure.transient and claim.retry_count < claim.max_retries
 
 
 def _remember(pages: Sequence[Page], verdicts: dict[uuid.UUID, Verdict]) -> None:
@@ -140,7 +155,7 @@ def _remember(pages: Sequence[Page], verdicts: dict[uuid.UUID, Verdict]) -> None
     read: dict[str, Validator] = {}
     unread: list[str] = []
     for page in pages:
-        if page.reparsed or page.status is None:
+        if page.reparsed or page.status is None or page.claim.options.personal:
             continue
         verdict = verdicts.get(page.claim.id)
         if page.failure is None and (verdict is None or verdict.failure is None):
@@ -181,7 +196,7 @@ def _settlement(
     page: Page, failure: Failure | None, stored_page_id: uuid.UUID | None, now: dt.datetime
 ) -> Settlement:
     claim = page.claim
-    retry = failure is not None and failure.transient and claim.retry_count < claim.max_retries
+    retry = is_asked_again(claim, failure)
     status = Status.PENDING if retry else Status.FAILED if failure else Status.COMPLETED
     return Settlement(
         id=claim.id,

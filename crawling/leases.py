@@ -20,8 +20,9 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from crawling import jobs, validators
+from crawling import jobs, options, validators
 from crawling.models import CrawlError, CrawlTask, Domain
+from crawling.options import STANDARD, Options
 from crawling.states import Status, advance, claim_due
 from crawling.validators import Validator
 
@@ -47,15 +48,16 @@ class Claim:
     retry_count: int
     max_retries: int
     url_hash: str
-    # Workers that died while they held it: the next one counts only once it is begun. As
-    # `known`, not a column.
+    # Workers that died while they held it: the next one counts only once it is begun. Not
+    # a column, as what follows.
     deaths: int = 0
     # What is known of the page since the last look.
     known: Validator | None = None
+    options: Options = STANDARD
 
 
-CLAIM_COLUMNS = tuple(field.name for field in fields(Claim))[:-2]
-URL_HASH = CLAIM_COLUMNS.index("url_hash")
+CLAIM_COLUMNS = tuple(field.name for field in fields(Claim))[:-3]
+JOB_ID, URL_HASH = (CLAIM_COLUMNS.index(name) for name in ("job_id", "url_hash"))
 
 # In the order of the index and one probe each: with few wanted it ends early, however
 # many tasks are due.
@@ -110,11 +112,18 @@ def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
     rows = claim_due(wanted, (*CLAIM_COLUMNS, "deaths"), lease=lease_time())
+    chosen = options.of_jobs(row[JOB_ID] for row in rows)
     known = validators.load([row[URL_HASH] for row in rows])
-    claims = [Claim(*(*row, known.get(row[URL_HASH]))) for row in rows]
+    claims = [_claim(row, known, chosen.get(row[JOB_ID], STANDARD)) for row in rows]
     # Jobs are locked before tasks everywhere: so not while these are locked.
     jobs.start(claim.job_id for claim in claims)
     return claims
+
+
+def _claim(row: Sequence[Any], known: Mapping[str, Validator], chosen: Options) -> Claim:
+    """What others saw does not count for a page that is asked for in its own way."""
+    validator = None if chosen.personal else known.get(row[URL_HASH])
+    return Claim(*(*row, validator, chosen))
 
 
 RENEW = """

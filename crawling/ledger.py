@@ -82,6 +82,7 @@ class Ledger:
     """What a slice has asked and not yet written down."""
 
     def __init__(self) -> None:
+        self._is_kept = bool(settings.CRAWL_LEDGER)
         self._rows: list[tuple[Any, ...]] = []
         self._since = time.monotonic()
 
@@ -95,7 +96,7 @@ class Ledger:
         task_id: uuid.UUID | None = None,
         proxy_id: uuid.UUID | None = None,
     ) -> None:
-        if not settings.CRAWL_LEDGER:
+        if not self._is_kept:
             return
         if not self._rows:
             self._since = time.monotonic()

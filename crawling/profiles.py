@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any, NotRequired, TypedDict, Unpack
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from accounts import audit
 from accounts.audit import Actor
@@ -76,13 +78,24 @@ def delete_profile(profile: CrawlProfile, *, actor: Actor) -> None:
     profile.delete()
 
 
+def check_usable(client: Client, profile_id: uuid.UUID | None, *, attr: str) -> None:
+    """One of the client's own, or a shared one; None is none. Who shares one that passes over
+    robots.txt means it for himself: a client gets its own from an operator."""
+    shared = Q(client=None, respect_robots=True)
+    offered = CrawlProfile.objects.filter(Q(client=client) | shared)
+    if profile_id is not None and not offered.filter(pk=profile_id).exists():
+        raise Invalid("No such crawl profile: list yours at /api/v1/crawl-profiles.", attr=attr)
+
+
 def _save(
     profile: CrawlProfile, changes: Any, actor: Actor, verb: str, *, by_operator: bool
 ) -> CrawlProfile:
     before = _facts(profile) if verb == "update" else {}
+    if changes.get("respect_robots") is False and not by_operator:
+        raise Invalid("Only an operator may switch this off.", attr="respect_robots")
     for name, value in changes.items():
         setattr(profile, name, value)
-    _check(profile, by_operator=by_operator)
+    _check(profile)
     try:
         with transaction.atomic():
             profile.save()
@@ -94,9 +107,7 @@ def _save(
     return profile
 
 
-def _check(profile: CrawlProfile, *, by_operator: bool) -> None:
-    if not profile.respect_robots and not by_operator:
-        raise Invalid("Only an operator may switch this off.", attr="respect_robots")
+def _check(profile: CrawlProfile) -> None:
     _check_headers(profile.headers)
     try:
         profile.clean_fields()

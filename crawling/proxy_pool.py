@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NotRequired, TypedDict, Unpack, cast
@@ -26,6 +28,7 @@ from crawling.proxies import PROXY, Outcome, address_of, note
 TEST_SECONDS = 10
 MAX_IMPORT_LINES = 10_000
 SECRETS = ("password",)
+_NOT_A_HOST = re.compile(r"[/?#@\\]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -77,9 +80,14 @@ class Line:
 
 def create_proxy(*, actor: Actor, **fields: Unpack[Fields]) -> Proxy:
     proxy = Proxy(**_tidy(fields))
+    check_proxy(proxy)
+    return _insert(proxy, actor)
+
+
+def check_proxy(proxy: Proxy) -> None:
+    """Refuse what cannot be a proxy, and what lies in a network that must not be reached."""
     _check(proxy)
     check_target(_url(proxy), Policy.from_settings().for_proxies())
-    return _insert(proxy, actor)
 
 
 @transaction.atomic
@@ -125,26 +133,41 @@ def _switch(proxy: Proxy, actor: Actor, verb: str, *, is_active: bool, reason: s
 
 def try_proxy(proxy: Proxy, *, actor: Actor, url: str = "") -> Trial:
     """Fetch a page through it now; success ends its rest, failure changes nothing."""
-    began_at = timezone.now()
-    trial = asyncio.run(_try(proxy, url or settings.PROXY_TEST_URL))
-    with transaction.atomic():
-        locked = _lock(proxy)
-        if trial.ok:
-            note(locked, Outcome(True, trial.elapsed_ms, began_at, timezone.now()), PROXY)  # noqa: FBT003
-            locked.save()
-        audit.record(actor, "test", locked, after={"ok": trial.ok, "status": trial.status})
+    (trial,) = try_many([proxy], actor=actor, url=url)
     return trial
 
 
-async def _try(proxy: Proxy, url: str) -> Trial:
+def try_many(proxies: Sequence[Proxy], *, actor: Actor, url: str = "") -> list[Trial]:
+    """All at the same time: many take no longer than the slowest."""
+    began_at = timezone.now()
+    trials = asyncio.run(_try_all(proxies, url or settings.PROXY_TEST_URL))
+    for proxy, trial in zip(proxies, trials, strict=True):
+        _note_trial(proxy, trial, began_at, actor)
+    return trials
+
+
+@transaction.atomic
+def _note_trial(proxy: Proxy, trial: Trial, began_at: dt.datetime, actor: Actor) -> None:
+    locked = _lock(proxy)
+    if trial.ok:
+        note(locked, Outcome(True, trial.elapsed_ms, began_at, timezone.now()), PROXY)  # noqa: FBT003
+        locked.save()
+    audit.record(actor, "test", locked, after={"ok": trial.ok, "status": trial.status})
+
+
+async def _try_all(proxies: Sequence[Proxy], url: str) -> list[Trial]:
     async with Egress() as egress:
-        try:
-            answer = await egress.request(
-                "GET", url, proxy=address_of(proxy), timeout_seconds=TEST_SECONDS
-            )
-        except FetchFailed as failed:
-            # A page that fails behind a proxy that works is no failure of the proxy.
-            return Trial(not failed.via_proxy, error=failed.message)
+        return await asyncio.gather(*(_try(egress, proxy, url) for proxy in proxies))
+
+
+async def _try(egress: Egress, proxy: Proxy, url: str) -> Trial:
+    try:
+        answer = await egress.request(
+            "GET", url, proxy=address_of(proxy), timeout_seconds=TEST_SECONDS
+        )
+    except FetchFailed as failed:
+        # A page that fails behind a proxy that works is no failure of the proxy.
+        return Trial(not failed.via_proxy, error=failed.message)
     return Trial(True, answer.status, answer.elapsed_ms)  # noqa: FBT003
 
 
@@ -211,9 +234,17 @@ def import_proxies(
         made.append(proxy)
         results.append(Line(number, "created", str(proxy), id=None if dry_run else proxy.id))
     if not dry_run:
-        Proxy.objects.bulk_create(made, batch_size=1000)
-        audit.record_many(actor, "import", made)
+        _insert_many(made, actor)
     return results
+
+
+def _insert_many(proxies: list[Proxy], actor: Actor) -> None:
+    try:
+        with transaction.atomic():
+            Proxy.objects.bulk_create(proxies, batch_size=1000)
+    except IntegrityError:
+        raise Conflict("Somebody added one of these meanwhile: import them again.") from None
+    audit.record_many(actor, "import", proxies)
 
 
 def _read_line(line: str, defaults: Fields) -> Proxy:
@@ -273,6 +304,10 @@ def _check(proxy: Proxy) -> None:
         text = getattr(proxy, name)
         if _CONTROL.search(text) or len(text.encode()) > 255:
             raise Invalid("At most 255 bytes without control characters.", attr=name)
+    if _NOT_A_HOST.search(proxy.host):
+        raise Invalid("Only a name or an address, without scheme, path and login.", attr="host")
+    if proxy.country_code and not re.fullmatch(r"[A-Z]{2}", proxy.country_code):
+        raise Invalid("Two letters, such as DE.", attr="country_code")
     if ":" in proxy.username and proxy.protocol != Proxy.Protocol.SOCKS5:
         raise Invalid("HTTP proxies allow no colon in a user name.", attr="username")
     _clean(proxy)

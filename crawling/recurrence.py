@@ -24,7 +24,7 @@ from common.http import check_target
 from common.urls import normalize_url, url_hash
 from crawling import frontier
 from crawling.frontier import Target
-from crawling.models import CrawlJob, CrawlTask, Domain
+from crawling.models import CrawlJob, CrawlProfile, CrawlTask, Domain
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +52,7 @@ def add_recurring(
     frequency_seconds: int | None = None,
     client: Client | None = None,
     priority: int = 5,
+    profile: CrawlProfile | None = None,
     actor: Actor = SYSTEM,
 ) -> CrawlTask:
     """Crawl a URL now, and again on its grid until somebody stops it."""
@@ -64,7 +65,7 @@ def add_recurring(
         check_frequency(frequency)
         client_id = client.pk if client else None
         _refuse_twin(target, purpose, client_id)
-        task = _queue(target, purpose, client_id, priority, timezone.now())
+        task = _queue(target, purpose, client_id, priority, timezone.now(), profile)
         if task is None:
             raise Conflict("This URL is being crawled just now: try again later.", attr="url")
         _begin(task, frequency, actor)
@@ -140,7 +141,14 @@ def _start_next(pk: Any) -> bool:
         return False
     slot, passed = next_slot(task.next_crawl_at, task.crawl_frequency_seconds, now)
     _note(task, passed - 1)
-    run = _queue(task.url, task.purpose, task.client_id, task.priority, task.next_crawl_at)
+    run = _queue(
+        task.url,
+        task.purpose,
+        task.client_id,
+        task.priority,
+        task.next_crawl_at,
+        task.job.profile,
+    )
     carrier = run or _live_twin(task)
     if carrier is not None:
         _hand_on(task, carrier, slot)
@@ -159,7 +167,12 @@ def _hand_on(task: CrawlTask, carrier: CrawlTask, slot: dt.datetime) -> None:
 
 
 def _queue(
-    url: str, purpose: str, client_id: Any, priority: int, slot_at: dt.datetime
+    url: str,
+    purpose: str,
+    client_id: Any,
+    priority: int,
+    slot_at: dt.datetime,
+    profile: CrawlProfile | None,
 ) -> CrawlTask | None:
     job = frontier.open_job(
         kind=CrawlJob.Kind.URLS,
@@ -167,6 +180,7 @@ def _queue(
         client_id=client_id,
         slot_at=slot_at,
         priority=priority,
+        profile_id=profile.pk if profile else None,
     )
     assert job is not None
     if frontier.submit(job, purpose=purpose, targets=[Target(url=url)]):

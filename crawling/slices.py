@@ -7,13 +7,15 @@ own, in batches, so that fetching goes on while a batch is written.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import uvloop
@@ -39,9 +41,25 @@ WATCH_SECONDS = 0.5
 Result = TypeVar("Result")
 
 
+# A slice makes and drops many objects and hardly a cycle: looking for cycles as often as
+# Python does by itself takes a quarter of its time.
+CALM = (50_000, 20, 20)
+
+
+@contextmanager
+def calm_collector() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*CALM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def run_slice(seconds: float | None = None) -> int:
     """Crawl for a while; answers how many pages were written."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    with calm_collector(), runner:
         return runner.run(Slice(seconds or settings.CRAWL_SLICE_SECONDS).run())
 
 

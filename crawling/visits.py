@@ -50,6 +50,7 @@ class Pulse:
     must not ask anybody before it has looked again: the domain may be another's."""
 
     def __init__(self) -> None:
+        self._lease_seconds = float(settings.CRAWL_LEASE_SECONDS)
         self._at = time.monotonic()
 
     def beat(self, asked_at: float) -> None:
@@ -58,7 +59,7 @@ class Pulse:
 
     @property
     def lost(self) -> bool:
-        return time.monotonic() - self._at > float(settings.CRAWL_LEASE_SECONDS)
+        return time.monotonic() - self._at > self._lease_seconds
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ class Visit:
                 raise
 
     async def _handle(self, claim: Claim) -> None:
-        rules = await self._rules(origin_of(claim.url))
+        asks = claim.options.respect_robots
+        rules = await self._rules(origin_of(claim.url)) if asks else robots.OPEN
         if rules is None:
             self._stop_at(claim)
         elif rules.unreachable_until is not None:

@@ -1,87 +1,138 @@
-"""JSON-LD blocks of a page, found without building a tree and read past their dirt."""
+"""JSON-LD blocks of a page, found without building a tree, and the products they are about."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
+from extraction.identity import breadcrumb_of, node_types
+from extraction.lenient import parse
+from extraction.texts import Node, words
 
 MARK = b"ld+json"
 # A page may nest its products this deep; deeper is an attack or an accident.
 DEPTH = 12
-COMMENT = re.compile(r"^\s*(?:<!--|<!\[CDATA\[|//\s*<!\[CDATA\[)|(?:-->|\]\]>|//\s*\]\]>)\s*$")
-TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-PRODUCTS = {"product", "productgroup", "individualproduct", "productmodel", "vehicle"}
-LISTS = ("itemlist", "breadcrumblist", "searchresultspage", "collectionpage")
+MANY = 2000
+MOST_BLOCKS = 100
+PRODUCTS = words(
+    "product productgroup individualproduct productmodel someproducts vehicle car motorcycle book"
+    " videogame softwareapplication mobileapplication webapplication apartment house"
+)
+# Sold only when an offer says so: books, programs and homes are also written about.
+SOLD_BY_OFFER = words(
+    "book videogame softwareapplication mobileapplication webapplication apartment house"
+)
+LISTS = words("itemlist searchresultspage collectionpage offercatalog productcollection")
 # Where a page names products that are not its own.
-RELATED = ("isrelatedto", "issimilarto", "isaccessoryorsparepartfor", "itemlistelement")
+RELATED = words(
+    "isrelatedto issimilarto isaccessoryorsparepartfor itemlistelement hasvariant itemreviewed"
+    " isconsumablefor itemoffered review reviews makesoffer hasoffercatalog about mentions"
+    " isvariantof addon"
+)
 
-Node = dict[str, Any]
+
+@dataclass(slots=True)
+class Graph:
+    """What the blocks of a page speak of."""
+
+    products: list[Node] = field(default_factory=list)
+    # Products named inside lists, reviews and the like: the page shows, but is not about them.
+    mentioned: list[Node] = field(default_factory=list)
+    types: set[str] = field(default_factory=set)
+    breadcrumb: tuple[str, ...] = ()
+    ids: dict[str, Node] = field(default_factory=dict)
+    left: int = MANY
 
 
-def blocks(body: bytes) -> Iterator[Any]:
-    """Every block that can be read; a broken one does not spoil the others."""
+def blocks(body: bytes) -> tuple[list[Any], bool]:
+    """Every block that can be read, and whether finding them without a tree was safe."""
+    found: list[Any] = []
+    safe = True
     position = 0
     while (mark := body.find(MARK, position)) >= 0:
         position = mark + len(MARK)
         start = body.find(b">", mark)
-        opening = body.rfind(b"<", max(0, mark - 300), mark)
+        opening = body.rfind(b"<", max(0, mark - 400), mark)
         if start < 0 or body[opening : opening + 7].lower() != b"<script":
             continue
-        end = body.find(b"</", start)
-        while end >= 0 and body[end + 2 : end + 8].lower() != b"script":
-            end = body.find(b"</", end + 2)
+        end = script_end(body, start)
         if end < 0:
-            return
+            return found, False
+        if len(found) >= MOST_BLOCKS:
+            return found, False
+        safe = safe and not _in_comment(body, opening)
         position = end
         parsed = parse(body[start + 1 : end])
+        safe = safe and parsed is not None
         if parsed is not None:
-            yield parsed
+            found.append(parsed)
+    return found, safe
 
 
-def parse(raw: bytes) -> Any:
-    try:
-        return orjson.loads(raw)
-    except ValueError:
-        pass
-    text = COMMENT.sub("", raw.decode("utf-8", "replace").lstrip("\ufeff").strip()).strip()
-    for candidate in (text, TRAILING_COMMA.sub(r"\1", text)):
-        try:
-            return json.loads(candidate, strict=False)
-        except (ValueError, RecursionError):
-            continue
-    return None
+def script_end(body: bytes, start: int) -> int:
+    end = body.find(b"</", start)
+    while end >= 0 and body[end + 2 : end + 8].lower() != b"script":
+        end = body.find(b"</", end + 2)
+    return end
 
 
-def products(parsed: Any) -> Iterator[Node]:
-    """The products a block is about, not those it merely mentions."""
-    yield from _walk(parsed, DEPTH)
+def _in_comment(body: bytes, position: int) -> bool:
+    """Whether a comment is open there; what looks so inside a script is a doubt too."""
+    opened = body.rfind(b"<!--", 0, position)
+    return opened >= 0 and body.find(b"-->", opened, position) < 0
 
 
-def _walk(value: Any, depth: int) -> Iterator[Node]:
-    if depth == 0:
+def read_graph(found: list[Any]) -> Graph:
+    graph = Graph()
+    for block in found:
+        _index(block, graph, DEPTH)
+        _walk(block, graph, DEPTH, own=True)
+    return graph
+
+
+def _index(value: Any, graph: Graph, depth: int) -> None:
+    """Nodes of a graph by @id, so that a bare reference can be followed."""
+    nodes = value.get("@graph") if isinstance(value, dict) else value
+    for node in nodes if isinstance(nodes, list) else ():
+        if isinstance(node, dict) and isinstance(node.get("@id"), str) and len(node) > 2:
+            graph.ids.setdefault(node["@id"], node)
+
+
+def _walk(value: Any, graph: Graph, depth: int, *, own: bool) -> None:
+    graph.left -= 1
+    if depth == 0 or graph.left < 0:
         return
     if isinstance(value, list):
         for entry in value:
-            yield from _walk(entry, depth - 1)
+            _walk(entry, graph, depth - 1, own=own)
     elif isinstance(value, dict):
-        if types(value) & PRODUCTS:
-            yield value
-        else:
-            yield from _walk(_own_parts(value), depth - 1)
+        _visit(value, graph, depth, own=own)
 
 
-def _own_parts(node: Node) -> list[Any]:
-    if types(node).intersection(LISTS):
-        return []
-    parts = ((key, part) for key, part in node.items() if isinstance(part, dict | list))
-    return [part for key, part in parts if key.lower() not in RELATED]
+def _visit(node: Node, graph: Graph, depth: int, *, own: bool) -> None:
+    kinds = node_types(node)
+    graph.types |= kinds
+    if "breadcrumblist" in kinds:
+        graph.breadcrumb = graph.breadcrumb or breadcrumb_of(node)
+        return
+    if is_product(node, kinds):
+        (graph.products if own else graph.mentioned).append(node)
+        return
+    listing = bool(kinds & LISTS)
+    for key, part in node.items():
+        if isinstance(part, dict | list):
+            mine = own and not listing and key.lower() not in RELATED
+            _walk(part, graph, depth - 1, own=mine)
 
 
-def types(node: Node) -> set[str]:
-    kinds = node.get("@type", ())
-    kinds = kinds if isinstance(kinds, list) else [kinds]
-    return {str(kind).rsplit("/", 1)[-1].rsplit(":", 1)[-1].lower() for kind in kinds if kind}
+def is_product(node: Node, kinds: frozenset[str]) -> bool:
+    if not kinds & PRODUCTS:
+        return False
+    return bool(kinds - SOLD_BY_OFFER and kinds & (PRODUCTS - SOLD_BY_OFFER)) or "offers" in node
+
+
+def resolve(value: Any, graph: Graph) -> Any:
+    """A bare ``{"@id": …}`` becomes the node it points at."""
+    if isinstance(value, dict) and len(value) <= 2 and isinstance(value.get("@id"), str):
+        return graph.ids.get(value["@id"], value)
+    return value

@@ -45,7 +45,7 @@ def reject(product_ids: Sequence[uuid.UUID], *, actor: Actor) -> list[Product]:
     for website in lock_websites_of(product_ids):
         fresh = _lock(website, product_ids, (Approval.PENDING, Approval.APPROVED))
         _set(website, fresh, Approval.REJECTED, actor, "reject")
-        _recount(website)
+        recount(website)
         rejected += fresh
     return rejected
 
@@ -97,16 +97,23 @@ def _set(website: Website, products: Sequence[Product], to: str, actor: Actor, v
 
 
 def _respect_quota(website: Website, wanted: int) -> None:
-    limit = website.client.max_products_per_website
-    if website.products.filter(approval=Approval.APPROVED).count() + wanted > limit:
+    room = room_of(website)
+    if wanted > room:
+        limit = website.client.max_products_per_website
         raise LimitReached(
-            f"This website may have {limit} approved products (max_products_per_website); "
-            "reject some or ask the operator for more."
+            f"This website may have {limit} approved products (max_products_per_website), "
+            f"{room} more than now: reject some or ask the operator for more."
         )
 
 
+def room_of(website: Website) -> int:
+    """How many more products may be approved."""
+    approved = website.products.filter(approval=Approval.APPROVED).count()
+    return max(0, website.client.max_products_per_website - approved)
+
+
 def _activate(website: Website) -> None:
-    _recount(website)
+    recount(website)
     if website.status == Website.Status.PENDING_APPROVAL:
         website.status = Website.Status.ACTIVE
         website.save(update_fields=["status", "updated_at"])
@@ -114,7 +121,7 @@ def _activate(website: Website) -> None:
         publish([runs.website_event(website, "website.activated", cause=website.pk)])
 
 
-def _recount(website: Website) -> None:
+def recount(website: Website) -> None:
     count = website.products.filter(approval=Approval.APPROVED).count()
     website.approved_product_count = count
     Website.objects.filter(pk=website.pk).update(

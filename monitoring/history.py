@@ -44,6 +44,11 @@ def delete_history(website_id: uuid.UUID) -> None:
             deleted = cursor.rowcount
 
 
+def delete_product_history(product_id: uuid.UUID) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM monitoring_producthistory WHERE product_id = %s", [product_id])
+
+
 def delete_orphaned() -> None:
     """What is left where a process died between deleting a website and its history."""
     with connection.cursor() as cursor:

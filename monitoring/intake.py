@@ -4,30 +4,35 @@ transaction, a handful of statements however many pages.
 A page that did not change is not read again where the product's state was read from that
 very page: its check repeats that state. A stored page that is read again (``reparsed``)
 replaces no history row: it adds the row of its time where there is none, and corrects the
-product only if no later page was read.
+product only if no later page was read. A price that is hard to believe, and a page that is
+gone, are looked at a second time before they count.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from crawling.fetching import Failure, Page
 from crawling.handover import Accepted, Store, Verdict
 from crawling.models import CrawlTask
 from extraction.items import NoProduct, ProductItem
-from extraction.product import extract_product
-from monitoring import snapshots
-from monitoring.changes import Judgement, Rules, Seen, State, judge
-from monitoring.models import Website
+from monitoring import absences, describing, second_looks, snapshots
+from monitoring.absences import Absence
+from monitoring.alerting import Rulebook, lock_rulebook
+from monitoring.changes import Judgement, News, Rules, Seen, State, judge
+from monitoring.models import AlertRule, Change
 from monitoring.news import announce
+from monitoring.reading import Reader, reader_for
 from monitoring.snapshots import Known
 
 GONE = Failure(CrawlTask.Category.VALIDATION, "the product is no longer watched", transient=False)
 
 NOBODY = uuid.UUID(int=0)
+NO_SUCH_PAGE = (404, 410)
 Item = ProductItem | NoProduct
 
 
@@ -36,11 +41,12 @@ class Reading:
     """A page and what it means; None until somebody has to know."""
 
     page: Page
+    reader: Reader
     item: Item | None = None
 
     def read(self) -> Item:
         if self.item is None:
-            self.item = extract_product(self.page.content(), self.page.url)
+            self.item = self.reader.read(self.page)
         return self.item
 
 
@@ -73,47 +79,84 @@ class Unchanged:
     page: Page
 
 
+@dataclass(slots=True)
+class Batch:
+    """What the pages of a batch come to."""
+
+    book: Rulebook
+    products: dict[uuid.UUID, Known]
+    recorded: set[tuple[uuid.UUID, dt.datetime]]
+    checks: list[Check] = field(default_factory=list)
+    unchanged: list[Unchanged] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+
+    def take(self, reading: Reading) -> Verdict:
+        page = reading.page
+        known = self.products.get(page.claim.object_id or NOBODY)
+        if known is None:
+            return Verdict(failure=GONE)
+        if page.failure is not None:
+            return self._miss(known, page, page.failure)
+        rules = self.book.rules(known.website_id, known.id)
+        if _says_nothing_new(known, page, rules):
+            self.unchanged.append(Unchanged(known, page))
+            return Verdict()
+        item = reading.read()
+        if isinstance(item, NoProduct):
+            failure = _unreadable(item)
+            gone = absences.says_gone(page, item)
+            return self._miss(known, page, failure) if gone else Verdict(failure=failure)
+        check = _check(known, page, item, rules, self.recorded)
+        self.checks.append(check)
+        return Verdict(changes=sum(not news.quarantined for news in check.judgement.news))
+
+    def _miss(self, known: Known, page: Page, failure: Failure) -> Verdict:
+        absence = Absence(known, page)
+        self.absences.append(absence)
+        return Verdict(changes=len(absence.news), failure=failure)
+
+    def doubtful(self) -> Iterator[tuple[Known, Page]]:
+        """What a second look must confirm; a second look asks for no third."""
+        for check in self.checks:
+            if check.judgement.held and not check.page.reparsed:
+                yield check.known, check.page
+        for absence in self.absences:
+            if absence.wants_second:
+                yield absence.known, absence.page
+
+
 def receive_pages(pages: Sequence[Page]) -> Store:
-    readings = [Reading(page) for page in pages]
+    reader = reader_for(pages)
+    readings = [Reading(page, reader) for page in pages]
     for reading in readings:
         # Most of those that did not change need not be read, as their product will show.
-        if not reading.page.not_modified:
+        if reading.page.failure is None and not reading.page.not_modified:
             reading.read()
 
     def store(accepted: Accepted) -> dict[uuid.UUID, Verdict]:
-        return _store([r for r in readings if r.page.claim.id in accepted])
+        verdicts = _store([r for r in readings if r.page.claim.id in accepted])
+        reader.keep_learned()
+        return verdicts
 
     return store
 
 
+def receive_failures(pages: Sequence[Page]) -> Store:
+    """That there is no such page is news; other failures say nothing of the product."""
+    return receive_pages([page for page in pages if page.status in NO_SUCH_PAGE])
+
+
 def _store(readings: Sequence[Reading]) -> dict[uuid.UUID, Verdict]:
-    rules = _lock_rules({r.page.claim.website_id for r in readings if r.page.claim.website_id})
-    products = snapshots.lock_known(
-        [r.page.claim.object_id for r in readings if r.page.claim.object_id]
-    )
-    recorded = _recorded(readings)
-    verdicts: dict[uuid.UUID, Verdict] = {}
-    checks: list[Check] = []
-    unchanged: list[Unchanged] = []
-    for reading in readings:
-        page = reading.page
-        known = products.get(page.claim.object_id or NOBODY)
-        if known is None:
-            verdicts[page.claim.id] = Verdict(failure=GONE)
-            continue
-        if _says_nothing_new(known, page, rules[known.website_id].rules):
-            unchanged.append(Unchanged(known, page))
-            verdicts[page.claim.id] = Verdict()
-            continue
-        item = reading.read()
-        if isinstance(item, NoProduct):
-            verdicts[page.claim.id] = Verdict(failure=_unreadable(item))
-            continue
-        check = _check(known, page, item, rules[known.website_id].rules, recorded)
-        checks.append(check)
-        verdicts[page.claim.id] = Verdict(changes=len(check.judgement.news))
-    snapshots.write(checks, unchanged)
-    announce(checks, {key: website.client_id for key, website in rules.items()})
+    claims = [reading.page.claim for reading in readings]
+    ids = [claim.object_id for claim in claims if claim.object_id]
+    book = lock_rulebook({claim.website_id for claim in claims if claim.website_id}, ids)
+    batch = Batch(book, snapshots.lock_known(ids), _recorded(readings))
+    verdicts = {reading.page.claim.id: batch.take(reading) for reading in readings}
+    snapshots.write(batch.checks, batch.unchanged)
+    absences.mark(batch.absences)
+    looked_at = Counter(claim.job_id for claim in claims)
+    announce(batch.checks, batch.absences, book.clients, looked_at)
+    second_looks.ask(batch.doubtful(), book.clients)
     return verdicts
 
 
@@ -121,6 +164,8 @@ def _says_nothing_new(known: Known, page: Page, rules: Rules) -> bool:
     """The page is the one the state was read from, and no rule that changed meanwhile
     makes news of it."""
     if not page.not_modified or page.reparsed or not known.was_read_from(page.content_hash):
+        return False
+    if known.missing_at is not None or known.delisted_at is not None:
         return False
     state = known.state
     if _is_told(state):
@@ -150,14 +195,25 @@ def _check(
     recorded: set[tuple[uuid.UUID, dt.datetime]],
 ) -> Check:
     seen = Seen(price=item.price, currency=item.currency, stock=item.stock)
-    judgement = judge(known.state, seen, rules)
+    # A better parser corrects what was misread, however far off that was.
+    judgement = judge(known.state, seen, rules, trusted=page.reparsed)
     if not page.reparsed:
-        return Check(known, page, item, judgement)
+        extra = _news_beside_price(known, item, rules)
+        return Check(known, page, item, replace(judgement, news=(*judgement.news, *extra)))
     is_new_row = (known.id, page.fetched_at) not in recorded
     is_newest = known.last_crawled_at is None or page.fetched_at >= known.last_crawled_at
     if not (is_new_row and is_newest):
         judgement = _silent(known, judgement)
     return Check(known, page, item, judgement, is_new_row, is_newest)
+
+
+def _news_beside_price(known: Known, item: ProductItem, rules: Rules) -> Iterator[News]:
+    if known.delisted_at is not None:
+        yield absences.RELISTED
+    wanted = next((a for a in rules.alerts if a.kind == AlertRule.Kind.ANY and a.armed), None)
+    if wanted and known.facts_hash and known.facts_hash != describing.facts_hash(item):
+        old, new = known.name[:64], item.name[:64]
+        yield News(Change.Kind.CONTENT_CHANGED, old, new, "any change", alert_id=wanted.id)
 
 
 def _silent(known: Known, judgement: Judgement) -> Judgement:
@@ -176,19 +232,6 @@ def _silent(known: Known, judgement: Judgement) -> Judgement:
         stock_changed=False,
         price_change_pct=None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    client_id: uuid.UUID
-    rules: Rules
-
-
-def _lock_rules(website_ids: set[uuid.UUID]) -> dict[uuid.UUID, Watched]:
-    """Websites are locked before products, everywhere."""
-    rows = Website.objects.filter(id__in=website_ids).order_by("id").select_for_update(no_key=True)
-    fields = ("id", "client_id", "price_change_threshold_pct", "price_change_threshold_abs")
-    return {row[0]: Watched(row[1], Rules(row[2], row[3])) for row in rows.values_list(*fields)}
 
 
 def _unreadable(item: NoProduct) -> Failure:

@@ -3,70 +3,197 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from monitoring.changes import News, plain
+from django.db import connection
+
+from crawling.fetching import Page
+from monitoring import campaigns
+from monitoring.absences import Absence
+from monitoring.changes import Kind, News, plain
 from monitoring.models import Change
+from monitoring.snapshots import Known
 from notifications.events import EventDraft, publish
 
 if TYPE_CHECKING:
     from monitoring.intake import Check
 
+Status = Change.Status
+PRICE_KINDS = (
+    Kind.PRICE_CHANGED,
+    Kind.NEW_LOW,
+    Kind.NEW_HIGH,
+    Kind.TARGET_REACHED,
+    Kind.CURRENCY_CHANGED,
+)
+# What is folded into a campaign together with the movement itself.
+FOLDED = {
+    "price": {Kind.PRICE_CHANGED, Kind.NEW_LOW, Kind.NEW_HIGH},
+    "stock": {Kind.STOCK_CHANGED, Kind.BACK_IN_STOCK},
+}
+CONFIRMED = "confirmed by a second look"
+REFUTED = "a second look did not find it"
+BELIEVE = """
+    UPDATE monitoring_producthistory h SET is_doubted = false
+    FROM unnest(%s::uuid[], %s::timestamptz[]) AS v(product_id, seen_at)
+    WHERE h.product_id = v.product_id AND h.crawl_timestamp = v.seen_at
+"""
 
-def announce(checks: Sequence[Check], clients: Mapping[uuid.UUID, uuid.UUID]) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of news of one look at one product."""
+
+    news: News
+    known: Known
+    page: Page
+    check: Check | None = None
+    campaign_id: uuid.UUID | None = None
+    # The row that was held, where a second look confirms it.
+    twin_id: uuid.UUID | None = None
+
+    @property
+    def change_id(self) -> uuid.UUID:
+        return self.twin_id or change_id(self.page.claim.id, self.news.kind)
+
+    @property
+    def history_id(self) -> uuid.UUID | None:
+        return self.check.history_id if self.check else None
+
+
+@dataclass(slots=True)
+class Held:
+    """The changes that wait for the second look that this batch is."""
+
+    twins: dict[tuple[uuid.UUID, str], Change] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, checks: Sequence[Check]) -> Held:
+        decided = [c.known.id for c in checks if c.judgement.confirmed or c.judgement.refuted]
+        if not decided:
+            return cls()
+        rows = Change.objects.filter(
+            product_id__in=decided, status=Status.QUARANTINED, kind__in=PRICE_KINDS
+        )
+        return cls({(row.product_id, row.kind): row for row in rows.order_by("occurred_at")})
+
+    def settle(self, items: Sequence[Item]) -> None:
+        """What was told again is confirmed; the rest was a mistake of the page."""
+        kept = [item.twin_id for item in items if item.twin_id]
+        lost = [row.pk for row in self.twins.values() if row.pk not in set(kept)]
+        Change.objects.filter(pk__in=kept).update(status=Status.CONFIRMED, note=CONFIRMED)
+        Change.objects.filter(pk__in=lost).update(status=Status.DISMISSED, note=REFUTED)
+        seen = [row for row in self.twins.values() if row.pk in set(kept)]
+        if seen:
+            with connection.cursor() as cursor:
+                ids, times = [r.product_id for r in seen], [r.occurred_at for r in seen]
+                cursor.execute(BELIEVE, [ids, times])
+
+
+def announce(
+    checks: Sequence[Check],
+    absences: Sequence[Absence],
+    clients: Mapping[uuid.UUID, uuid.UUID],
+    looked_at: Counter[uuid.UUID],
+) -> None:
     """Write the changes and publish their events, in the caller's transaction."""
-    changes = [change for check in checks for change in _changes(check)]
-    if not changes:
-        return
-    Change.objects.bulk_create(changes, ignore_conflicts=True)
-    drafts = [
-        _draft(check, news, clients[check.known.website_id])
-        for check in checks
-        for news in check.judgement.news
-        if not news.quarantined
+    held = Held.of(checks)
+    found = campaigns.find(checks, looked_at)
+    items = [item for check in checks for item in _items(check, found, held)]
+    items += [
+        Item(news, absence.known, absence.page) for absence in absences for news in absence.news
     ]
-    publish(drafts)
+    if held.twins:
+        held.settle(items)
+    fresh = [_change(item) for item in items if item.twin_id is None]
+    if fresh:
+        Change.objects.bulk_create(fresh, ignore_conflicts=True)
+    _fold_twins(items)
+    publish([_draft(item, clients[item.known.website_id]) for item in items if _is_told(item)])
+
+
+def _is_told(item: Item) -> bool:
+    return not item.news.quarantined and item.campaign_id is None
+
+
+def _items(check: Check, found: set[campaigns.Movement], held: Held) -> Iterable[Item]:
+    job_id = check.page.claim.job_id
+    folded: set[str] = set()
+    for movement in campaigns.movements_of(check):
+        if (job_id, movement) in found:
+            folded |= FOLDED[movement.split()[0]]
+    for news in check.judgement.news:
+        twin = held.twins.get((check.known.id, news.kind)) if check.judgement.confirmed else None
+        yield Item(
+            news,
+            check.known,
+            check.page,
+            check,
+            campaign_id=job_id if news.kind in folded and not news.quarantined else None,
+            twin_id=twin.pk if twin else None,
+        )
+
+
+def _fold_twins(items: Sequence[Item]) -> None:
+    """A run of second looks may confirm a campaign: it is that run's."""
+    jobs: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
+    for item in items:
+        if item.twin_id is not None:
+            jobs[item.page.claim.job_id].append(item.twin_id)
+    for job_id, ids in jobs.items():
+        Change.objects.filter(pk__in=ids).update(crawl_job_id=job_id)
+        folded = [i.twin_id for i in items if i.twin_id and i.campaign_id == job_id]
+        if folded:
+            Change.objects.filter(pk__in=folded).update(campaign_id=job_id)
 
 
 def change_id(task_id: uuid.UUID, kind: str) -> uuid.UUID:
     return uuid.uuid5(task_id, kind)
 
 
-def _changes(check: Check) -> Iterator[Change]:
-    for news in check.judgement.news:
-        yield Change(
-            id=change_id(check.page.claim.id, news.kind),
-            product_id=check.known.id,
-            kind=news.kind,
-            old=news.old,
-            new=news.new,
-            currency=news.currency,
-            pct=news.pct,
-            rule=news.rule,
-            history_id=check.history_id,
-            page_hash=check.page_hash,
-            status=Change.Status.QUARANTINED if news.quarantined else Change.Status.CONFIRMED,
-            occurred_at=check.page.fetched_at,
-        )
+def _change(item: Item) -> Change:
+    news, held = item.news, item.news.quarantined
+    state = item.check.judgement.state if item.check else item.known.state
+    return Change(
+        id=item.change_id,
+        product_id=item.known.id,
+        kind=news.kind,
+        old=news.old,
+        new=news.new,
+        currency=news.currency,
+        pct=news.pct,
+        rule=news.rule,
+        alert_rule_id=news.alert_id,
+        note=state.held_reason if held else "",
+        crawl_job_id=item.page.claim.job_id,
+        campaign_id=item.campaign_id,
+        history_id=item.history_id,
+        page_hash=item.page.content_hash,
+        status=Status.QUARANTINED if held else Status.CONFIRMED,
+        occurred_at=item.page.fetched_at,
+    )
 
 
-def _draft(check: Check, news: News, client_id: uuid.UUID) -> EventDraft:
-    known, state = check.known, check.judgement.state
+def _draft(item: Item, client_id: uuid.UUID) -> EventDraft:
+    known, news = item.known, item.news
+    state = item.check.judgement.state if item.check else known.state
     return EventDraft(
         client_id=client_id,
         type=f"product.{news.kind}",
-        cause=check.page.claim.id,
-        occurred_at=check.page.fetched_at,
+        cause=item.page.claim.id,
+        occurred_at=item.page.fetched_at,
         website_id=known.website_id,
         object_id=known.id,
         data={
             "object": {
                 "id": str(known.id),
                 "website_id": str(known.website_id),
-                "name": check.item.name,
+                "name": item.check.item.name if item.check else known.name,
                 "url": known.url,
-                "sku": check.item.sku,
+                "sku": item.check.item.sku if item.check else known.sku,
                 "price": None if state.price is None else plain(state.price),
                 "currency": state.currency,
                 "stock_status": state.stock,
@@ -77,14 +204,15 @@ def _draft(check: Check, news: News, client_id: uuid.UUID) -> EventDraft:
                 "stock_status": known.state.stock,
             },
             "change": {
-                "id": str(change_id(check.page.claim.id, news.kind)),
+                "id": str(item.change_id),
                 "kind": news.kind,
                 "old": news.old,
                 "new": news.new,
                 "pct": None if news.pct is None else str(news.pct),
                 "rule": news.rule,
-                "history_id": str(check.history_id),
-                "page_hash": check.page_hash,
+                "alert_rule_id": str(news.alert_id) if news.alert_id else None,
+                "history_id": str(item.history_id) if item.history_id else None,
+                "page_hash": item.page.content_hash,
             },
         },
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,8 +17,10 @@ from common.errors import Conflict, DomainBlocked, LimitReached, Refused, UrlInv
 from common.http import Policy, check_target
 from common.urls import host_of, normalize_url, url_hash
 from crawling.models import Domain
+from crawling.profiles import check_usable
 from monitoring import runs, schedules
 from monitoring.models import Product, Website
+from monitoring.url_patterns import check_patterns, checked_rule
 from notifications import endpoints
 
 MAX_SEEDS = 100
@@ -35,8 +38,14 @@ class Registration:
     price_change_threshold_pct: Decimal = Decimal("1.00")
     price_change_threshold_abs: Decimal | None = None
     retention_days: int = 90
+    crawl_profile_id: uuid.UUID | None = None
+    currency: str = ""
+    locale: str = ""
     webhook_endpoint_url: str | None = None
     webhook_enabled: bool = True
+    discovery_max_pages: int | None = None
+    auto_approve: dict[str, Any] | None = None
+    banned_patterns: Sequence[str] = ()
 
 
 def register_website(client: Client, wanted: Registration, *, actor: Actor) -> Website:
@@ -45,7 +54,13 @@ def register_website(client: Client, wanted: Registration, *, actor: Actor) -> W
     host = host_of(base_url)
     seeds = [_seed(url, host, index) for index, url in enumerate(wanted.seed_urls or [base_url])]
     _refuse_blocked(host)
+    check_usable(client, wanted.crawl_profile_id, attr="crawl_profile_id")
     webhook_url = checked_webhook(wanted.webhook_endpoint_url)
+    wanted = replace(
+        wanted,
+        auto_approve=checked_rule(wanted.auto_approve),
+        banned_patterns=check_patterns(wanted.banned_patterns, attr="banned_patterns"),
+    )
     with transaction.atomic():
         _respect_quota(client)
         website = _create(client, wanted, base_url, seeds)
@@ -81,11 +96,17 @@ def facts(website: Website) -> dict[str, Any]:
         "price_change_threshold_pct": str(website.price_change_threshold_pct),
         "price_change_threshold_abs": _text(website.price_change_threshold_abs),
         "retention_days": website.retention_days,
+        "crawl_profile_id": _text(website.crawl_profile_id),
+        "currency": website.currency,
+        "locale": website.locale,
         "webhook_enabled": website.webhook_enabled,
+        "discovery_max_pages": website.discovery_max_pages,
+        "auto_approve": website.auto_approve,
+        "banned_patterns": website.banned_patterns,
     }
 
 
-def _text(amount: Decimal | None) -> str | None:
+def _text(amount: Decimal | uuid.UUID | None) -> str | None:
     return None if amount is None else str(amount)
 
 
@@ -101,7 +122,13 @@ def _create(client: Client, wanted: Registration, base_url: str, seeds: list[str
         price_change_threshold_pct=wanted.price_change_threshold_pct,
         price_change_threshold_abs=wanted.price_change_threshold_abs,
         retention_days=wanted.retention_days,
+        crawl_profile_id=wanted.crawl_profile_id,
+        currency=wanted.currency,
+        locale=wanted.locale,
         webhook_enabled=wanted.webhook_enabled,
+        discovery_max_pages=wanted.discovery_max_pages,
+        auto_approve=wanted.auto_approve,
+        banned_patterns=list(wanted.banned_patterns),
     )
     try:
         with transaction.atomic():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from django.db import transaction
 
@@ -12,6 +13,7 @@ from accounts.audit import Actor
 from common.errors import Refused
 from monitoring import approval
 from monitoring.models import Product, ProductQuerySet
+from monitoring.url_patterns import check_patterns, first_match
 
 MAX_ITEMS = 1000
 DECISIONS = {"approve": approval.approve, "reject": approval.reject}
@@ -25,7 +27,12 @@ class Outcome:
 
 
 def pending_ids(
-    visible: ProductQuerySet, *, website: uuid.UUID | None = None, score_min: float | None = None
+    visible: ProductQuerySet,
+    *,
+    website: uuid.UUID | None = None,
+    score_min: float | None = None,
+    url_pattern: str | None = None,
+    duplicates: bool | None = None,
 ) -> list[uuid.UUID]:
     """The candidates a filter means, the best first, at most as many as one call takes."""
     rows = visible.filter(approval=Product.Approval.PENDING)
@@ -33,7 +40,14 @@ def pending_ids(
         rows = rows.filter(website_id=website)
     if score_min is not None:
         rows = rows.filter(discovery_score__gte=score_min)
-    return list(rows.order_by("-discovery_score", "id").values_list("id", flat=True)[:MAX_ITEMS])
+    if duplicates is not None:
+        rows = rows.filter(duplicate_of__isnull=not duplicates)
+    rows = rows.order_by("-discovery_score", "id")
+    if url_pattern is None:
+        return list(rows.values_list("id", flat=True)[:MAX_ITEMS])
+    pattern = check_patterns([url_pattern], attr="filter.url_pattern")
+    found = rows.values_list("id", "original_url").iterator(chunk_size=2000)
+    return list(islice((pk for pk, url in found if first_match(pattern, url)), MAX_ITEMS))
 
 
 @transaction.atomic

@@ -6,16 +6,22 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from common.urls import normalize_url, url_hash
 from crawling import frontier, jobs
 from crawling.frontier import Target
 from crawling.models import CrawlJob
-from monitoring import schedules
+from monitoring import campaigns, found_urls, schedules
+from monitoring.facts import website_object
+from monitoring.found_urls import Source, State
 from monitoring.models import Product, Website
 from notifications.events import EventDraft, publish
 
@@ -25,14 +31,40 @@ Kind = CrawlJob.Kind
 GOOD = (CrawlJob.Status.SUCCESS, CrawlJob.Status.PARTIAL_SUCCESS)
 # Failed runs in a row before a website is given up.
 FAILURES_ALLOWED = 3
+# Where discovery looks, unless told otherwise.
+SOURCES = ("sitemap", "links", "feed")
+# Before everything else that is found.
+FIRST_SEED, SEED = 3.0, 2.0
+# Enough to see that a shop is back.
+PROBE_PAGES = 3
 
 
 @transaction.atomic
-def start_discovery(website: Website, *, triggered_by: str) -> CrawlJob:
-    job = _open(website, Kind.DISCOVERY, triggered_by, priority=3)
+def start_discovery(
+    website: Website,
+    *,
+    triggered_by: str,
+    max_pages: int | None = None,
+    sources: Sequence[str] = SOURCES,
+) -> CrawlJob:
+    """Seed pages first; what follows from them is the affair of ``discovery``."""
+    most = max_pages or website.discovery_max_pages or settings.DISCOVERY_MAX_PAGES
+    parameters = {
+        "max_pages": min(most, settings.DISCOVERY_MAX_PAGES),
+        "sources": list(sources),
+        "test_page": url_hash(normalize_url(website.seed_urls[0])),
+    }
+    job = _open(website, Kind.DISCOVERY, triggered_by, priority=3, parameters=parameters)
     assert job is not None
-    targets = [Target(url=url) for url in website.seed_urls]
-    return _fill(job, "discover", targets)
+    rules = found_urls.rules_of(website)
+    seeds = [
+        rules.sight(url, source=Source.SEED, score=FIRST_SEED if index == 0 else SEED)
+        for index, url in enumerate(website.seed_urls)
+    ]
+    wanted = [replace(one, state=State.WAITING) for one in seeds if one]
+    found_urls.remember(job, wanted)
+    found_urls.ask_for_next(job)
+    return jobs.close_empty(job) if job.total == 0 else job
 
 
 @transaction.atomic
@@ -52,6 +84,17 @@ def start_monitoring(
     if job is None:
         return None
     return _fill(job, "product", _targets(website.products.all().monitored()))
+
+
+@transaction.atomic
+def start_probe(website: Website) -> CrawlJob | None:
+    """A few pages of a website that was given up; None where it has none."""
+    few = list(website.products.all().monitored().order_by("-last_crawled_at")[:PROBE_PAGES])
+    if not few:
+        return None
+    job = _open(website, Kind.MONITOR, CrawlJob.Trigger.RETRY, parameters={"probe": True})
+    assert job is not None
+    return _fill(job, "product", _targets(few))
 
 
 def run_scheduled(website_id: uuid.UUID) -> CrawlJob | None:
@@ -85,38 +128,41 @@ def _due_slot(website: Website) -> dt.datetime | None:
     return schedules.slot_of(website, timezone.now(), last)
 
 
-def finish_discovery(job: CrawlJob) -> None:
-    website = _lock(job)
-    if website is None:
-        return
-    found = website.products.filter(approval=Product.Approval.PENDING).count()
-    _tell(website, "website.discovered", job, {"candidates": found, "job_id": str(job.pk)})
+def finish_second_look(job: CrawlJob) -> None:
+    """What it confirmed may be a move of the whole shop."""
+    if job.website_id is not None and lock_website_of(job) is not None:
+        campaigns.announce(job)
 
 
-def finish_baseline(job: CrawlJob) -> None:
-    finish_monitor(job)
-
-
-def finish_monitor(job: CrawlJob) -> None:
+def finish_monitor(job: CrawlJob) -> Website | None:
     """A good run forgives; three bad ones in a row stop the website and say so."""
-    website = _lock(job)
+    website = lock_website_of(job)
     if website is None:
-        return
+        return None
+    campaigns.announce(job)
     website.last_crawl_status = job.status
     if job.status in GOOD:
         website.last_successful_crawl_at = job.completed_at
         website.consecutive_failures = 0
+        _settle(website, job, Website.Status.FAILED, Website.Status.ACTIVE, "website.activated")
     else:
         website.consecutive_failures += 1
-    given_up = (
-        website.consecutive_failures >= FAILURES_ALLOWED and website.status == Website.Status.ACTIVE
-    )
-    if given_up:
-        website.status = Website.Status.FAILED
+        if website.consecutive_failures >= FAILURES_ALLOWED:
+            _settle(website, job, Website.Status.ACTIVE, Website.Status.FAILED, "website.failed")
     website.save()
-    if given_up:
-        schedules.switch(website, on=False)
-        _tell(website, "website.failed", job, {"failed_runs": website.consecutive_failures})
+    return website
+
+
+def _settle(website: Website, job: CrawlJob, before: str, to: str, kind: str) -> None:
+    """A website that fails too often is given up; one that answers again is taken up."""
+    if website.status != before:
+        return
+    website.status = to
+    schedules.switch(website, on=to == Website.Status.ACTIVE)
+    extra: dict[str, object] = {}
+    if to == Website.Status.FAILED:
+        extra = {"failed_runs": website.consecutive_failures, "job_id": str(job.pk)}
+    tell(website, kind, job, extra)
 
 
 def _open(
@@ -126,6 +172,7 @@ def _open(
     *,
     slot_at: dt.datetime | None = None,
     priority: int = 5,
+    parameters: dict[str, Any] | None = None,
 ) -> CrawlJob | None:
     return frontier.open_job(
         kind=kind,
@@ -134,6 +181,8 @@ def _open(
         website_id=website.pk,
         slot_at=slot_at,
         priority=priority,
+        parameters=parameters,
+        profile_id=website.crawl_profile_id,
     )
 
 
@@ -146,13 +195,13 @@ def _targets(products: Iterable[Product]) -> list[Target]:
     return [Target(url=p.original_url, object_id=p.pk) for p in products]
 
 
-def _lock(job: CrawlJob) -> Website | None:
+def lock_website_of(job: CrawlJob) -> Website | None:
     assert job.website_id is not None
     rows = Website.objects.select_for_update(of=("self",), no_key=True)
     return rows.select_related("periodic_task", "client").filter(pk=job.website_id).first()
 
 
-def _tell(website: Website, kind: str, job: CrawlJob, extra: dict[str, object]) -> None:
+def tell(website: Website, kind: str, job: CrawlJob, extra: dict[str, object]) -> None:
     publish([website_event(website, kind, cause=job.pk, extra=extra)])
 
 
@@ -166,13 +215,5 @@ def website_event(
         occurred_at=timezone.now(),
         website_id=website.pk,
         object_id=website.pk,
-        data={
-            "object": {
-                "id": str(website.pk),
-                "name": website.name,
-                "base_url": website.base_url,
-                "status": website.status,
-                **(extra or {}),
-            }
-        },
+        data={"object": website_object(website) | (extra or {})},
     )

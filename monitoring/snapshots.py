@@ -13,6 +13,7 @@ import orjson
 from django.db import connection
 
 from extraction.items import PARSER_VERSION
+from monitoring import describing, variants
 from monitoring.changes import State, change_pct
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class Known:
     page_hash: str
     parser_version: str
     list_price: Decimal | None
+    stock_quantity: int | None
+    facts_hash: str
+    missing_at: dt.datetime | None
+    delisted_at: dt.datetime | None
     state: State
 
     def was_read_from(self, page_hash: str) -> bool:
@@ -43,9 +48,10 @@ class Known:
 
 KNOWN = """
     SELECT id, website_id, original_url, name, sku, content_hash, last_changed_at,
-           last_crawled_at, page_hash, parser_version, list_price,
-           current_price, current_currency, current_stock_status,
-           notified_price, notified_currency, notified_stock_status, lowest_price, highest_price
+           last_crawled_at, page_hash, parser_version, list_price, stock_quantity, facts_hash,
+           missing_at, delisted_at, current_price, current_currency, current_stock_status,
+           notified_price, notified_currency, notified_stock_status, lowest_price, highest_price,
+           held_price, held_currency, held_reason
     FROM monitoring_product
     WHERE id = ANY(%s) AND approval = 'approved'
     ORDER BY id FOR NO KEY UPDATE
@@ -53,27 +59,28 @@ KNOWN = """
 HISTORY = """
     COPY monitoring_producthistory
         (id, product_id, website_id, variant_key, crawl_timestamp, price, list_price, currency,
-         stock_status, price_changed, stock_changed, price_change_pct, raw_crawl_data,
+         stock_status, price_changed, stock_changed, is_doubted, price_change_pct, raw_crawl_data,
          crawl_job_id, crawl_task_id, page_hash, parser_version)
     FROM STDIN
 """
 UPDATE = """
     UPDATE monitoring_product p SET
         current_price = v.price, current_currency = v.currency, list_price = v.list_price,
-        current_stock_status = v.stock, notified_price = v.notified_price,
-        notified_currency = v.notified_currency, notified_stock_status = v.notified_stock,
-        lowest_price = v.lowest, highest_price = v.highest, name = v.name, sku = v.sku,
-        gtin = v.gtin, brand = v.brand, image_url = v.image_url, extraction_method = v.method,
+        current_stock_status = v.stock, stock_quantity = v.quantity, unit_price = v.unit_price,
+        notified_price = v.notified_price, notified_currency = v.notified_currency,
+        notified_stock_status = v.notified_stock, lowest_price = v.lowest,
+        highest_price = v.highest, held_price = v.held_price, held_currency = v.held_currency,
+        held_reason = v.held_reason, extraction_method = v.method,
         content_hash = v.content_hash, page_hash = v.page_hash,
         parser_version = v.parser_version, last_crawled_at = v.seen_at,
-        last_changed_at = v.changed_at, updated_at = now()
-    FROM unnest(%s::uuid[], %s::numeric[], %s::text[], %s::numeric[], %s::text[], %s::numeric[],
-                %s::text[], %s::text[], %s::numeric[], %s::numeric[], %s::text[], %s::text[],
-                %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
-                %s::text[], %s::timestamptz[], %s::timestamptz[])
-        AS v(id, price, currency, list_price, stock, notified_price, notified_currency,
-             notified_stock, lowest, highest, name, sku, gtin, brand, image_url, method,
-             content_hash, page_hash, parser_version, seen_at, changed_at)
+        last_changed_at = v.changed_at, missing_at = NULL, delisted_at = NULL, updated_at = now()
+    FROM unnest(%s::uuid[], %s::numeric[], %s::text[], %s::numeric[], %s::text[], %s::int[],
+                %s::numeric[], %s::numeric[], %s::text[], %s::text[], %s::numeric[],
+                %s::numeric[], %s::numeric[], %s::text[], %s::text[], %s::text[], %s::text[],
+                %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[])
+        AS v(id, price, currency, list_price, stock, quantity, unit_price, notified_price,
+             notified_currency, notified_stock, lowest, highest, held_price, held_currency,
+             held_reason, method, content_hash, page_hash, parser_version, seen_at, changed_at)
     WHERE p.id = v.id
 """
 
@@ -82,7 +89,7 @@ def lock_known(product_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Known]:
     """The approved among these products, locked in id order."""
     with connection.cursor() as cursor:
         cursor.execute(KNOWN, [list(product_ids)])
-        return {row[0]: Known(*(*row[:11], State(*row[11:]))) for row in cursor.fetchall()}
+        return {row[0]: Known(*(*row[:15], State(*row[15:]))) for row in cursor.fetchall()}
 
 
 SEEN_AGAIN = """
@@ -111,6 +118,7 @@ def write(checks: Sequence[Check], unchanged: Sequence[Unchanged]) -> None:
     rows = [_history_row(check) for check in checks if check.is_new_row]
     rows += [_unchanged_row(look) for look in unchanged]
     with connection.cursor() as cursor:
+        rows += variants.write(cursor, [check for check in checks if check.is_newest])
         if rows:
             # COPY goes past Django, which would turn psycopg's errors into its own.
             with connection.wrap_database_errors, cursor.copy(HISTORY) as copy:
@@ -119,6 +127,7 @@ def write(checks: Sequence[Check], unchanged: Sequence[Unchanged]) -> None:
         if newest := [_product_row(check) for check in checks if check.is_newest]:
             columns = zip(*newest, strict=True)
             cursor.execute(UPDATE, [list(column) for column in columns])
+            describing.write(cursor, [check for check in checks if check.is_newest])
         if unchanged:
             ids = [look.known.id for look in unchanged]
             cursor.execute(SEEN_AGAIN, [ids, [look.page.fetched_at for look in unchanged]])
@@ -136,6 +145,7 @@ def _unchanged_row(look: Unchanged) -> tuple[object, ...]:
         known.list_price,
         known.state.currency,
         known.state.stock,
+        False,
         False,
         False,
         None if known.state.price is None else change_pct(known.state.price, known.state.price),
@@ -166,6 +176,7 @@ def _history_row(check: Check) -> tuple[object, ...]:
         check.item.stock,
         judgement.price_changed,
         judgement.stock_changed,
+        judgement.held,
         judgement.price_change_pct,
         _raw_data(check),
         claim.job_id,
@@ -186,8 +197,17 @@ def _raw_data(check: Check) -> str | None:
 def data_hash(check: Check) -> str:
     """Two checks that read the same have the same; enough to tell them apart."""
     item = check.item
-    parts = (item.name, item.price, item.list_price, item.currency, item.stock, item.sku)
-    return uuid.uuid5(uuid.NAMESPACE_OID, repr(parts)).hex
+    parts = (
+        item.name,
+        item.price,
+        item.list_price,
+        item.currency,
+        item.stock,
+        item.sku,
+        item.stock_quantity,
+        item.variants,
+    )
+    return describing.digest(parts)
 
 
 def _says_it_all(check: Check) -> bool:
@@ -195,30 +215,31 @@ def _says_it_all(check: Check) -> bool:
     that finds the same page must read it again to be silent on it too."""
     item, state = check.item, check.judgement.state
     said = (item.price, item.currency, item.stock)
-    return said == (state.price, state.currency, state.stock)
+    held = check.judgement.held
+    return not held and said == (state.price, state.currency, state.stock)
 
 
 def _product_row(check: Check) -> tuple[object, ...]:
     state, item, judgement = check.judgement.state, check.item, check.judgement
-    changed = judgement.price_changed or judgement.stock_changed
+    changed = judgement.price_changed or judgement.stock_changed or check.known.delisted_at
     return (
         check.known.id,
         state.price,
         state.currency,
-        item.list_price,
+        check.known.list_price if judgement.held else item.list_price,
         state.stock,
+        item.stock_quantity,
+        item.unit_price,
         state.notified_price,
         state.notified_currency,
         state.notified_stock,
         state.lowest,
         state.highest,
-        item.name or check.known.name,
-        item.sku or check.known.sku,
-        item.gtin,
-        item.brand,
-        item.image_url,
+        state.held_price,
+        state.held_currency,
+        state.held_reason,
         item.method,
-        data_hash(check),
+        check.known.content_hash if judgement.held else data_hash(check),
         check.page_hash,
         PARSER_VERSION if _says_it_all(check) else "",
         check.page.fetched_at,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any, NotRequired, TypedDict, Unpack
@@ -16,9 +18,11 @@ from common.ids import uuid7
 from crawling import jobs
 from crawling.frontier import hold_websites
 from crawling.models import CrawlJob
-from monitoring import history, runs, schedules
-from monitoring.models import Website
+from crawling.profiles import check_usable
+from monitoring import approval_rules, history, runs, schedules
+from monitoring.models import Product, Website
 from monitoring.registration import checked_webhook, connect_webhook, facts
+from monitoring.url_patterns import check_patterns, checked_rule
 from notifications import endpoints
 from notifications.events import publish
 
@@ -29,7 +33,13 @@ COLUMNS = (
     "price_change_threshold_pct",
     "price_change_threshold_abs",
     "retention_days",
+    "crawl_profile_id",
+    "currency",
+    "locale",
     "webhook_enabled",
+    "discovery_max_pages",
+    "auto_approve",
+    "banned_patterns",
 )
 
 
@@ -41,8 +51,14 @@ class Changes(TypedDict):
     price_change_threshold_pct: NotRequired[Decimal]
     price_change_threshold_abs: NotRequired[Decimal | None]
     retention_days: NotRequired[int]
+    crawl_profile_id: NotRequired[uuid.UUID | None]
+    currency: NotRequired[str]
+    locale: NotRequired[str]
     webhook_endpoint_url: NotRequired[str | None]
     webhook_enabled: NotRequired[bool]
+    discovery_max_pages: NotRequired[int | None]
+    auto_approve: NotRequired[dict[str, Any] | None]
+    banned_patterns: NotRequired[Sequence[str]]
 
 
 def update_website(
@@ -53,8 +69,7 @@ def update_website(
     **changes: Unpack[Changes],
 ) -> Website:
     """Change what is named; ``seen_at`` refuses if it was changed since."""
-    if "webhook_endpoint_url" in changes:
-        changes["webhook_endpoint_url"] = checked_webhook(changes["webhook_endpoint_url"])
+    _check(website, changes)
     with transaction.atomic():
         locked = _lock(website)
         if seen_at is not None and locked.updated_at != seen_at:
@@ -68,7 +83,45 @@ def update_website(
             schedules.change_frequency(locked)
         _update_webhook(locked, changes, actor)
         _record_update(locked, before, actor)
+        _apply_rules(locked, changes, actor)
     return locked
+
+
+def _check(website: Website, changes: Changes) -> None:
+    """What may ask others, before rows are locked."""
+    if "webhook_endpoint_url" in changes:
+        changes["webhook_endpoint_url"] = checked_webhook(changes["webhook_endpoint_url"])
+    if "crawl_profile_id" in changes:
+        check_usable(website.client, changes["crawl_profile_id"], attr="crawl_profile_id")
+    if "auto_approve" in changes:
+        changes["auto_approve"] = checked_rule(changes["auto_approve"])
+    if "banned_patterns" in changes:
+        patterns = check_patterns(changes["banned_patterns"], attr="banned_patterns")
+        changes["banned_patterns"] = patterns
+
+
+def _apply_rules(website: Website, changes: Changes, actor: Actor) -> None:
+    """New rules hold for the candidates that wait already."""
+    if "banned_patterns" in changes:
+        approval_rules.reject_banned(website, actor=actor)
+    if "auto_approve" in changes and website.status != Status.PAUSED:
+        approval_rules.approve_by_rule(website)
+    if not {"banned_patterns", "auto_approve"}.isdisjoint(changes):
+        website.refresh_from_db(from_queryset=Website.objects.select_related("client"))
+
+
+def ban_folders_of(ids: Sequence[uuid.UUID], *, actor: Actor) -> int:
+    """Never look again at the folders of these candidates; answers how many were rejected."""
+    with transaction.atomic():
+        patterns = approval_rules.patterns_of(list(ids))
+        rejected = 0
+        for website in Website.objects.filter(id__in=patterns).order_by("id"):
+            waiting = website.products.filter(approval=Product.Approval.PENDING)
+            before = waiting.count()
+            both = [*website.banned_patterns, *sorted(patterns[website.pk])]
+            update_website(website, actor=actor, banned_patterns=both)
+            rejected += before - waiting.count()
+    return rejected
 
 
 def _update_webhook(website: Website, changes: Changes, actor: Actor) -> None:
@@ -134,12 +187,20 @@ def crawl_now(website: Website, *, actor: Actor) -> CrawlJob:
 
 
 @transaction.atomic
-def discover_now(website: Website, *, actor: Actor) -> CrawlJob:
+def discover_now(
+    website: Website,
+    *,
+    actor: Actor,
+    max_pages: int | None = None,
+    sources: Sequence[str] = runs.SOURCES,
+) -> CrawlJob:
     """Look for products again; known ones stay as they are."""
     locked = _lock(website)
     _require(locked, (Status.PENDING_APPROVAL, Status.ACTIVE, Status.FAILED), "discovered")
     _refuse_second(locked, CrawlJob.Kind.DISCOVERY)
-    job = runs.start_discovery(locked, triggered_by=CrawlJob.Trigger.MANUAL)
+    job = runs.start_discovery(
+        locked, triggered_by=CrawlJob.Trigger.MANUAL, max_pages=max_pages, sources=sources
+    )
     _record_run(locked, job, actor, "discover")
     return job
 

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime as dt
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.html import format_html
 from unfold.admin import ModelAdmin, TabularInline
 
@@ -25,11 +26,12 @@ from common.console import (
     do_each,
     short_url,
 )
-from common.errors import Refused
-from notifications import endpoints
+from notifications import endpoints, redelivery
+from notifications.admin_channels import or_form_error
+from notifications.attempts import sent_headers
+from notifications.headers import pack, unpack
 from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
 
-GRACE_SECONDS = 3600
 DELIVERY_COLOURS = {
     "pending": INFO,
     "retrying": WARN,
@@ -37,42 +39,100 @@ DELIVERY_COLOURS = {
     "failed": BAD,
     "exhausted": BAD,
 }
-T = TypeVar("T")
+HOUR = dt.timedelta(hours=1)
 
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
+    own_headers = forms.JSONField(
+        required=False,
+        help_text='Such as {"Authorization": "Bearer …"}. Never shown again; empty leaves them.',
+    )
+
     class Meta:
         model = WebhookEndpoint
-        fields = ["client", "url", "events", "description", "timeout_seconds"]
+        fields = [
+            "client",
+            "url",
+            "events",
+            "description",
+            "timeout_seconds",
+            "throttle_per_second",
+        ]
+
+    def clean_own_headers(self) -> dict[str, str] | None:
+        given = self.cleaned_data["own_headers"]
+        if given is not None and not (
+            isinstance(given, dict) and all(isinstance(value, str) for value in given.values())
+        ):
+            raise forms.ValidationError("Give an object of names and texts.")
+        if given:
+            or_form_error(pack, given)
+        return given
+
+    def clean_throttle_per_second(self) -> int | None:
+        return or_form_error(endpoints.checked_throttle, self.cleaned_data["throttle_per_second"])
 
     def clean_url(self) -> str:
-        return _or_form_error(endpoints.checked_url, self.cleaned_data["url"])
+        return or_form_error(endpoints.checked_url, self.cleaned_data["url"])
 
     def clean_events(self) -> list[str]:
-        return _or_form_error(endpoints.checked_events, self.cleaned_data["events"])
+        return or_form_error(endpoints.checked_events, self.cleaned_data["events"])
 
     def clean_timeout_seconds(self) -> int:
-        return _or_form_error(endpoints.checked_timeout, self.cleaned_data["timeout_seconds"])
-
-
-def _or_form_error(check: Callable[[Any], T], value: Any) -> T:
-    try:
-        return check(value)
-    except Refused as refusal:
-        raise forms.ValidationError(refusal.detail) from refusal
+        return or_form_error(endpoints.checked_timeout, self.cleaned_data["timeout_seconds"])
 
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(ModelAdmin):  # type: ignore[misc]
     form = EndpointForm
-    list_display = ["url", "client", "events", "is_active", "disabled_reason", "failing_since"]
+    list_display = [
+        "url",
+        "client",
+        "events",
+        "is_active",
+        "disabled_reason",
+        "failing_since",
+        "resting_until",
+        "secret_rotation_expires_at",
+    ]
     list_filter = ["is_active"]
     list_select_related = ["client"]
     search_fields = ["url", "client__name"]
     show_full_result_count = False
-    actions = ["send_test", "rotate_secret", "enable", "disable"]
-    fields = ["client", "url", "events", "description", "timeout_seconds", "is_active"]
-    readonly_fields = ["is_active"]
+    actions = [
+        "send_test",
+        "rotate_secret",
+        "rotate_secret_slowly",
+        "rotate_secret_at_once",
+        "recover_hour",
+        "recover_day",
+        "recover_week",
+        "enable",
+        "disable",
+    ]
+    fields = [
+        "client",
+        "url",
+        "events",
+        "description",
+        "timeout_seconds",
+        "throttle_per_second",
+        "own_headers",
+        "header_names",
+        "is_active",
+        "disabled_reason",
+        "failing_since",
+        "resting_until",
+        "secret_rotation_expires_at",
+    ]
+    readonly_fields = [
+        "header_names",
+        "is_active",
+        "disabled_reason",
+        "failing_since",
+        "resting_until",
+        "secret_rotation_expires_at",
+    ]
     autocomplete_fields = ["client"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -83,8 +143,10 @@ class WebhookEndpointAdmin(ModelAdmin):  # type: ignore[misc]
     ) -> None:
         fields: Any = {
             name: form.cleaned_data[name]
-            for name in ("url", "events", "description", "timeout_seconds")
+            for name in ("url", "events", "description", "timeout_seconds", "throttle_per_second")
         }
+        if form.cleaned_data["own_headers"] is not None:
+            fields["headers"] = form.cleaned_data["own_headers"]
         if change:
             endpoints.update_endpoint(obj, actor=actor_of(request), **fields)
             return
@@ -108,9 +170,51 @@ class WebhookEndpointAdmin(ModelAdmin):  # type: ignore[misc]
         description="Rotate the secret (the old one signs for 1 h)", permissions=["change"]
     )
     def rotate_secret(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        for endpoint in queryset:
-            secret = endpoints.rotate_secret(endpoint, GRACE_SECONDS, actor_of(request))
+        self._rotate(request, queryset, HOUR)
+
+    @admin.action(
+        description="Rotate the secret (the old one signs for 24 h)", permissions=["change"]
+    )
+    def rotate_secret_slowly(
+        self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]
+    ) -> None:
+        self._rotate(request, queryset, 24 * HOUR)
+
+    @admin.action(description="Rotate the secret (the old one is dead)", permissions=["change"])
+    def rotate_secret_at_once(
+        self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]
+    ) -> None:
+        self._rotate(request, queryset, dt.timedelta())
+
+    def _rotate(
+        self, request: HttpRequest, rows: QuerySet[WebhookEndpoint], grace: dt.timedelta
+    ) -> None:
+        for endpoint in rows:
+            seconds = int(grace.total_seconds())
+            secret = endpoints.rotate_secret(endpoint, seconds, actor_of(request))
             self._show_secret(request, endpoint.url, secret)
+
+    @admin.action(description="Recover the last hour", permissions=["change"])
+    def recover_hour(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        self._recover(request, queryset, HOUR)
+
+    @admin.action(description="Recover the last 24 hours", permissions=["change"])
+    def recover_day(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        self._recover(request, queryset, 24 * HOUR)
+
+    @admin.action(description="Recover the last 7 days", permissions=["change"])
+    def recover_week(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
+        self._recover(request, queryset, 7 * 24 * HOUR)
+
+    def _recover(
+        self, request: HttpRequest, rows: QuerySet[WebhookEndpoint], span: dt.timedelta
+    ) -> None:
+        job = partial(redelivery.recover, since=timezone.now() - span, actor=actor_of(request))
+        do_each(request, rows, job, "being recovered: what was not accepted is sent again")
+
+    @admin.display(description="Own headers set", empty_value="—")
+    def header_names(self, endpoint: WebhookEndpoint) -> str | None:
+        return ", ".join(sorted(unpack(endpoint.headers))) or None
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
@@ -153,7 +257,7 @@ class EventAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 class AttemptInline(ReadOnly, TabularInline):  # type: ignore[misc]
     model = DeliveryAttempt
     extra = 0
-    fields = ["number", "attempted_at", "http", "took", "error", "answer"]
+    fields = ["number", "attempted_at", "http", "took", "error", "request", "answer"]
     readonly_fields = fields
     hide_title = True
 
@@ -166,9 +270,25 @@ class AttemptInline(ReadOnly, TabularInline):  # type: ignore[misc]
         spent = attempt.duration_ms
         return None if spent is None else f"{spent}\u00a0ms"
 
+    @admin.display(description="Request")
+    def request(self, attempt: DeliveryAttempt) -> str:
+        event = attempt.delivery.event
+        return block(_wire(f"POST {attempt.url}", sent_headers(attempt), event.body))
+
     @admin.display(description="Answer", empty_value="—")
     def answer(self, attempt: DeliveryAttempt) -> str | None:
-        return block(attempt.response_body) if attempt.response_body else None
+        if attempt.status_code is None and not attempt.response_body:
+            return None
+        start = f"HTTP {attempt.status_code or '—'}"
+        return block(_wire(start, attempt.response_headers, attempt.response_body))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[DeliveryAttempt]:
+        rows: QuerySet[DeliveryAttempt] = super().get_queryset(request)
+        return rows.select_related("delivery__event")
+
+
+def _wire(start: str, headers: dict[str, str], body: str) -> str:
+    return "\n".join([start, *(f"{name}: {text}" for name, text in headers.items()), "", body])
 
 
 @admin.register(Delivery)
@@ -210,5 +330,5 @@ class DeliveryAdmin(Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.action(description="Send again", permissions=["redeliver"])
     def redeliver(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        job = partial(endpoints.redeliver, actor=actor_of(request))
+        job = partial(redelivery.redeliver, actor=actor_of(request))
         do_each(request, queryset, job, "being sent again")

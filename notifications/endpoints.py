@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from accounts import audit
 from accounts.audit import Actor
@@ -19,14 +20,15 @@ from accounts.webhook_secrets import new_secret
 from common.errors import Conflict, Invalid, InvalidState, LimitReached, UrlInvalid
 from common.http import check_target
 from common.ids import uuid7
-from common.wakeups import wake_on_commit
+from notifications import headers as own_headers
 from notifications.catalogue import is_pattern
-from notifications.events import SENDER, EventDraft, lock_feeds, publish
+from notifications.events import EventDraft, lock_feeds, publish
 from notifications.models import Delivery, WebhookEndpoint
 
 MAX_ENDPOINTS = 100
 MAX_TIMEOUT_SECONDS = 30
 MAX_GRACE_SECONDS = 24 * 3600
+MAX_THROTTLE = 1000
 URL_CHARS = 2048
 ALL_EVENTS = ("*",)
 
@@ -39,25 +41,26 @@ class Changes(TypedDict):
     description: NotRequired[str]
     is_active: NotRequired[bool]
     timeout_seconds: NotRequired[int]
+    throttle_per_second: NotRequired[int | None]
+    headers: NotRequired[Mapping[str, str]]
 
 
 def create_endpoint(
     client: Client,
     *,
-    url: str,
     actor: Actor,
-    events: Sequence[str] = ALL_EVENTS,
-    description: str = "",
-    timeout_seconds: int | None = None,
+    website_id: uuid.UUID | None = None,
+    own_secret: bool = True,
+    **wanted: Unpack[Changes],
 ) -> WebhookEndpoint:
-    """An endpoint for the whole client, with a secret of its own (``secret_current``)."""
+    """An endpoint for the whole client or one website, with a secret of its own
+    (``secret_current``) unless the client's shall sign."""
+    checked = _checked({"events": ALL_EVENTS, "timeout_seconds": _default_timeout(), **wanted})
     endpoint = WebhookEndpoint(
         client=client,
-        url=checked_url(url),
-        events=checked_events(events),
-        description=description,
-        timeout_seconds=checked_timeout(timeout_seconds or _default_timeout()),
-        secret_current=new_secret(),
+        website_id=checked_website(client, website_id),
+        secret_current=new_secret() if own_secret else "",
+        **checked,
     )
     return _insert(endpoint, actor)
 
@@ -78,6 +81,9 @@ def _change(endpoint: WebhookEndpoint, checked: dict[str, Any], actor: Actor) ->
     if checked.get("is_active"):
         endpoint.disabled_reason = ""
         endpoint.failing_since = None
+    if checked.keys() & {"is_active", "url", "headers"}:
+        # It may well answer now.
+        endpoint.failures_in_row, endpoint.resting_until = 0, None
     _save_changes(endpoint, before, actor)
     return endpoint
 
@@ -174,7 +180,7 @@ def live_secrets(endpoint: WebhookEndpoint) -> list[str]:
 
 def send_test(endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
     """A ``webhook.test`` event for this endpoint alone, whatever it listens to."""
-    _refuse_inactive(endpoint)
+    refuse_inactive(endpoint)
     draft = EventDraft(
         client_id=endpoint.client_id,
         type="webhook.test",
@@ -185,32 +191,11 @@ def send_test(endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
     )
     with transaction.atomic():
         publish([draft])
+        ask_now(endpoint)
         audit.record(actor, "test", endpoint, client_id=endpoint.client_id)
         delivery = Delivery.objects.filter(event_id=draft.id, endpoint=endpoint).first()
         if delivery is None:
             raise InvalidState("The endpoint was switched off meanwhile: enable it first.")
-    return delivery
-
-
-def redeliver(delivery: Delivery, actor: Actor) -> Delivery:
-    """Send it once more, now; tries keep counting, so a spent schedule gives one try."""
-    with transaction.atomic():
-        delivery = (
-            Delivery.objects.select_for_update(of=("self",))
-            .select_related("event", "endpoint")
-            .get(pk=delivery.pk)
-        )
-        _refuse_inactive(delivery.endpoint)
-        if delivery.leased_until and delivery.leased_until > timezone.now():
-            raise InvalidState("It is being sent right now: look at the result first.")
-        before = {"status": delivery.status}
-        delivery.status = Delivery.Status.PENDING
-        delivery.next_retry_at = timezone.now()
-        delivery.delivered_at = None
-        delivery.save()
-        client_id = delivery.event.client_id
-        audit.record(actor, "redeliver", delivery, client_id=client_id, before=before)
-        wake_on_commit(SENDER)
     return delivery
 
 
@@ -232,7 +217,7 @@ def _refuse_one_too_many(endpoint: WebhookEndpoint) -> None:
         client_id=endpoint.client_id, website_id=endpoint.website_id
     )
     if endpoint.website_id and alike.exists():
-        raise Conflict("This website has an endpoint already.", attr="webhook_endpoint_url")
+        raise Conflict("This website has an endpoint already: change that one.", attr="website_id")
     if not endpoint.website_id and alike.count() >= MAX_ENDPOINTS:
         raise LimitReached(f"A client has at most {MAX_ENDPOINTS} endpoints: delete one first.")
 
@@ -240,9 +225,9 @@ def _refuse_one_too_many(endpoint: WebhookEndpoint) -> None:
 def _save_changes(endpoint: WebhookEndpoint, before: dict[str, Any], actor: Actor) -> None:
     after = _facts(endpoint)
     changed = [name for name in after if after[name] != before[name]]
+    endpoint.save()
     if not changed:
         return
-    endpoint.save()
     audit.record(
         actor,
         "update",
@@ -264,9 +249,15 @@ def _delete_deliveries(endpoint_id: uuid.UUID) -> None:
         cursor.execute("DELETE FROM notifications_delivery WHERE endpoint_id = %s", [endpoint_id])
 
 
-def _refuse_inactive(endpoint: WebhookEndpoint) -> None:
+def refuse_inactive(endpoint: WebhookEndpoint) -> None:
     if not endpoint.is_active:
         raise InvalidState("The endpoint is switched off: enable it first (is_active: true).")
+
+
+def ask_now(endpoint: WebhookEndpoint) -> None:
+    """Who asks for a delivery does not want to wait for the end of a rest."""
+    resting = WebhookEndpoint.objects.filter(pk=endpoint.pk, resting_until__gt=timezone.now())
+    resting.update(resting_until=None)
 
 
 def _disabled_event(endpoint: WebhookEndpoint, reason: str) -> EventDraft:
@@ -292,6 +283,9 @@ def _facts(endpoint: WebhookEndpoint) -> dict[str, Any]:
         "description": endpoint.description,
         "is_active": endpoint.is_active,
         "timeout_seconds": endpoint.timeout_seconds,
+        "throttle_per_second": endpoint.throttle_per_second,
+        # The values are secrets: a digest would be enough to guess a short one.
+        "headers": sorted(own_headers.unpack(endpoint.headers)),
     }
 
 
@@ -303,6 +297,10 @@ def _checked(changes: Changes) -> dict[str, Any]:
         checked["events"] = checked_events(changes["events"])
     if "timeout_seconds" in changes:
         checked["timeout_seconds"] = checked_timeout(changes["timeout_seconds"])
+    if "throttle_per_second" in changes:
+        checked["throttle_per_second"] = checked_throttle(changes["throttle_per_second"])
+    if "headers" in changes:
+        checked["headers"] = own_headers.pack(changes["headers"])
     return checked
 
 
@@ -328,6 +326,19 @@ def checked_timeout(seconds: int) -> int:
     if not 1 <= seconds <= MAX_TIMEOUT_SECONDS:
         raise Invalid(f"Give 1 to {MAX_TIMEOUT_SECONDS} seconds.", attr="timeout_seconds")
     return seconds
+
+
+def checked_throttle(per_second: int | None) -> int | None:
+    if per_second is not None and not 1 <= per_second <= MAX_THROTTLE:
+        raise Invalid(f"Give 1 to {MAX_THROTTLE}, or nothing.", attr="throttle_per_second")
+    return per_second
+
+
+def checked_website(client: Client, website_id: uuid.UUID | None) -> uuid.UUID | None:
+    """Websites are known above: who knows is named in the settings."""
+    if website_id and not import_string(settings.WEBSITE_OWNERSHIP)(client.pk, website_id):
+        raise Invalid("There is no such website.", attr="website_id")
+    return website_id
 
 
 def _default_timeout() -> int:

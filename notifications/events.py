@@ -15,10 +15,15 @@ from django.utils import timezone
 from common.requests import current_request_id
 from common.wakeups import wake_on_commit
 from notifications.catalogue import API_VERSION, matches
-from notifications.models import Delivery, Event, Feed, WebhookEndpoint
+from notifications.models import Channel, Delivery, Event, Feed, Notice, WebhookEndpoint
+from notifications.timing import due_at, zone_of
 
 NAMESPACE = uuid.UUID("6f1f7f0e-5f0b-5a0e-9a52-0b5a4f5e7d31")
 SENDER = "notifications.tasks.deliver_due"
+NOTIFIER = "notifications.tasks.send_notices"
+# Receivers may refuse more than 20 kB; a shop's text is cut rather than the news lost.
+BODY_BYTES = 20_000
+CLIENT_SECRETS = ("client__webhook_secret_current", "client__webhook_secret_previous")
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,10 @@ def _write(drafts: Sequence[EventDraft], feeds: dict[uuid.UUID, Feed]) -> None:
     deliveries = _deliveries(drafts, feeds)
     Event.objects.bulk_create(events)
     Delivery.objects.bulk_create(deliveries)
+    notices = _notices(drafts, feeds)
+    if notices:
+        Notice.objects.bulk_create(notices)
+        wake_on_commit(NOTIFIER)
     Feed.objects.bulk_update(feeds.values(), ["last_sequence"])
 
 
@@ -96,6 +105,13 @@ def _event(draft: EventDraft, feed: Feed, request_id: str) -> Event:
 
 
 def _body(draft: EventDraft, sequence: int) -> str:
+    chars = BODY_BYTES
+    while len((body := _envelope(draft, sequence, chars)).encode()) >= BODY_BYTES and chars > 20:
+        chars //= 4
+    return body
+
+
+def _envelope(draft: EventDraft, sequence: int, chars: int) -> str:
     envelope = {
         "id": f"evt_{draft.id.hex}",
         "type": draft.type,
@@ -103,9 +119,34 @@ def _body(draft: EventDraft, sequence: int) -> str:
         "created_at": draft.occurred_at.astimezone(dt.UTC),
         "client_id": draft.client_id,
         "sequence": sequence,
-        "data": draft.data,
+        "data": _cut(draft.data, chars),
     }
     return orjson.dumps(envelope, default=str, option=orjson.OPT_UTC_Z).decode()
+
+
+def _cut(value: Any, chars: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= chars else f"{value[: chars - 1]}…"
+    if isinstance(value, dict):
+        return {name: _cut(one, chars) for name, one in value.items()}
+    return [_cut(one, chars) for one in value] if isinstance(value, list) else value
+
+
+def _notices(drafts: Sequence[EventDraft], client_ids: Iterable[uuid.UUID]) -> list[Notice]:
+    channels = Channel.objects.filter(client_id__in=list(client_ids), is_active=True)
+    now = timezone.now()
+    return [
+        Notice(
+            channel=channel,
+            event_id=draft.id,
+            due_at=due_at(channel, now, zone_of(channel.client.timezone)),
+        )
+        for channel in channels.select_related("client").defer("url", *CLIENT_SECRETS)
+        for draft in drafts
+        if draft.client_id == channel.client_id
+        and draft.endpoint_id is None
+        and matches(channel.events, draft.type)
+    ]
 
 
 def _deliveries(drafts: Sequence[EventDraft], client_ids: Iterable[uuid.UUID]) -> list[Delivery]:

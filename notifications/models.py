@@ -28,6 +28,14 @@ class WebhookEndpoint(Record):
     disabled_reason = models.CharField(max_length=255, blank=True)
     failing_since = models.DateTimeField(null=True, blank=True)
     timeout_seconds = models.PositiveSmallIntegerField(default=15)
+    throttle_per_second = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="At most so many deliveries a second; empty: no limit."
+    )
+    # First tries that failed since the last success; many of them make it rest.
+    failures_in_row = models.PositiveIntegerField(default=0, editable=False)
+    resting_until = models.DateTimeField(null=True, blank=True, editable=False)
+    # A JSON object of headers that every request carries; see notifications/headers.py.
+    headers = EncryptedTextField(blank=True, default="", editable=False)
     # Empty: the client's secrets sign.
     secret_current = EncryptedTextField(blank=True, default="", editable=False)
     secret_previous = EncryptedTextField(blank=True, default="", editable=False)
@@ -48,6 +56,11 @@ class WebhookEndpoint(Record):
             models.CheckConstraint(
                 condition=Q(timeout_seconds__gte=1, timeout_seconds__lte=30),
                 name="webhook_endpoint_timeout_1_to_30",
+            ),
+            models.CheckConstraint(
+                condition=Q(throttle_per_second=None)
+                | Q(throttle_per_second__gte=1, throttle_per_second__lte=1000),
+                name="webhook_endpoint_throttle_1_to_1000",
             ),
         ]
         indexes = [models.Index(fields=["client", "is_active"], name="webhook_endpoint_client")]
@@ -146,7 +159,7 @@ class Delivery(Record):
         ]
         indexes = [
             models.Index(
-                fields=["next_retry_at"],
+                fields=["endpoint", "next_retry_at"],
                 condition=Q(status__in=["pending", "retrying"]),
                 name="delivery_due",
             ),
@@ -165,9 +178,15 @@ class DeliveryAttempt(models.Model):
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField()
     attempted_at = models.DateTimeField()
+    url = models.CharField("URL", max_length=2048, blank=True)
     signature_header = models.TextField()
+    # What stood in ``webhook-signature``.
+    standard_signature = models.TextField(blank=True)
+    # Names only: the values may be secrets of the receiver.
+    own_headers = ArrayField(models.CharField(max_length=100), default=list)
     status_code = models.PositiveSmallIntegerField(null=True, blank=True)
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
+    response_headers = models.JSONField(default=dict)
     response_body = models.TextField(blank=True)
     error = models.CharField(max_length=255, blank=True)
 
@@ -177,3 +196,79 @@ class DeliveryAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"try {self.number}: {self.status_code or self.error}"
+
+
+class ChannelQuerySet(models.QuerySet["Channel"]):
+    def for_client(self, client: Client) -> ChannelQuerySet:
+        return self.filter(client=client)
+
+
+class Channel(Record):
+    """Where people of a client read news: mail or a messenger, at once or gathered."""
+
+    class Digest(models.TextChoices):
+        IMMEDIATE = "immediate"
+        HOURLY = "hourly"
+        DAILY = "daily"
+
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="channels")
+    name = models.CharField(max_length=255)
+    # An Apprise URL: it holds passwords and tokens.
+    url = EncryptedTextField("URL", editable=False)
+    events = ArrayField(models.CharField(max_length=64), default=list)
+    digest = models.CharField(max_length=10, choices=Digest, default=Digest.IMMEDIATE)
+    # In the client's time zone; a range over midnight is one whose end comes first.
+    quiet_from = models.TimeField(null=True, blank=True)
+    quiet_until = models.TimeField(null=True, blank=True)
+    title_template = models.CharField(max_length=255, blank=True)
+    body_template = models.TextField(max_length=4000, blank=True)
+    is_active = models.BooleanField(default=True)
+    last_sent_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_error = models.CharField(max_length=255, blank=True, editable=False)
+    leased_until = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = ChannelQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(quiet_from=None, quiet_until=None)
+                | Q(quiet_from__isnull=False, quiet_until__isnull=False),
+                name="channel_quiet_from_and_until",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Notice(Record):
+    """One event on its way to one channel."""
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        SENT = "sent"
+        FAILED = "failed"
+
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="notices")
+    event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="notices")
+    status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
+    due_at = models.DateTimeField()
+    tries = models.PositiveSmallIntegerField(default=0)
+    error = models.CharField(max_length=255, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["event", "channel"], name="notice_once_per_channel")
+        ]
+        indexes = [
+            models.Index(
+                fields=["channel", "due_at"], condition=Q(status="pending"), name="notice_due"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_id} → {self.channel_id}"

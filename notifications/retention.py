@@ -7,7 +7,7 @@ import datetime as dt
 from django.db import connection
 from django.utils import timezone
 
-from notifications.models import WebhookEndpoint
+from notifications.models import Notice, WebhookEndpoint
 
 KEEP_DAYS = 30
 CHUNK = 5000
@@ -35,6 +35,12 @@ def purge_deliveries(*, keep_days: int = KEEP_DAYS) -> int:
     while deleted := _purge_chunk(before):
         total += deleted
     return total
+
+
+def purge_notices(*, keep_days: int = KEEP_DAYS) -> int:
+    before = timezone.now() - dt.timedelta(days=keep_days)
+    old = Notice.objects.filter(created_at__lt=before).exclude(status=Notice.Status.PENDING)
+    return old._raw_delete(old.db)
 
 
 def forget_expired_secrets() -> int:

@@ -20,6 +20,8 @@ _dice = secrets.SystemRandom()
 class Verdict:
     status: Delivery.Status
     delay_seconds: float = 0.0
+    # How long the receiver asks to be left alone, with everything.
+    rest_seconds: float = 0.0
     disable_reason: str = ""
 
 
@@ -44,4 +46,5 @@ def judge(
         if asked is not None:
             # A receiver that says "at once" would use up all tries within a second.
             delay = max(asked, schedule[0])
+            return Verdict(Delivery.Status.RETRYING, delay_seconds=delay, rest_seconds=delay)
     return Verdict(Delivery.Status.RETRYING, delay_seconds=delay)

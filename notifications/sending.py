@@ -9,8 +9,8 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -23,8 +23,8 @@ from notifications.signing import signature_header, standard_headers
 
 USER_AGENT = "Obsrv-Webhooks/1"
 RESPONSE_BYTES = 4096
-# A thousand receivers may answer at once, and nobody reads more than the first 4 KB.
-MAX_ANSWER_BYTES = 1024 * 1024
+RESPONSE_HEADERS = 30
+RESPONSE_HEADER_CHARS = 500
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Target:
     id: uuid.UUID
     url: str
     timeout_seconds: float
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    throttled: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,10 @@ class Outcome:
     parcel: Parcel
     attempted_at: dt.datetime
     signature: str = ""
+    standard_signature: str = ""
     http_status: int | None = None
     duration_ms: int | None = None
+    response_headers: dict[str, str] = field(default_factory=dict)
     response_body: str = ""
     retry_after: str = ""
     error: str = ""
@@ -84,18 +88,14 @@ def request_headers(
 
 async def send(egress: Egress, parcel: Parcel) -> Outcome:
     """One signed POST; every failure that can come from outside is an outcome."""
-    attempted_at = timezone.now()
-    timestamp = int(attempted_at.timestamp())
-    secrets = parcel.target.secrets
-    signature = signature_header(parcel.body, secrets=secrets, timestamp=timestamp)
-    event_id = f"evt_{parcel.event_id.hex}"
-    headers = request_headers(
-        delivery_id=parcel.delivery_id,
-        event_id=event_id,
-        event_type=parcel.event_type,
-        signature=signature,
-    ) | standard_headers(event_id, parcel.body, secrets, timestamp)
-    started = time.monotonic()
+    attempted_at, started = timezone.now(), time.monotonic()
+    headers = _sign(parcel, int(attempted_at.timestamp()))
+    unanswered = Outcome(
+        parcel,
+        attempted_at,
+        signature=headers["X-Obsrv-Signature"],
+        standard_signature=headers["webhook-signature"],
+    )
     try:
         response = await egress.request(
             "POST",
@@ -104,15 +104,28 @@ async def send(egress: Egress, parcel: Parcel) -> Outcome:
             body=parcel.body,
             max_redirects=0,
             timeout_seconds=parcel.target.timeout_seconds,
-            max_body_bytes=MAX_ANSWER_BYTES,
-            max_decoded_bytes=MAX_ANSWER_BYTES,
+            first_bytes=RESPONSE_BYTES,
         )
     except (FetchFailed, Refused) as error:
         elapsed_ms = int((time.monotonic() - started) * 1000)
-        return Outcome(
-            parcel, attempted_at, signature, duration_ms=elapsed_ms, error=_describe(error)
-        )
-    return _answered(parcel, attempted_at, signature, response)
+        return replace(unanswered, duration_ms=elapsed_ms, error=_describe(error))
+    return _answered(unanswered, response)
+
+
+def _sign(parcel: Parcel, timestamp: int) -> dict[str, str]:
+    target, event_id = parcel.target, f"evt_{parcel.event_id.hex}"
+    return {
+        **target.headers,
+        # The start of the answer is kept as it comes, so it had better not be packed.
+        "Accept-Encoding": "identity",
+        **request_headers(
+            delivery_id=parcel.delivery_id,
+            event_id=event_id,
+            event_type=parcel.event_type,
+            signature=signature_header(parcel.body, secrets=target.secrets, timestamp=timestamp),
+        ),
+        **standard_headers(event_id, parcel.body, target.secrets, timestamp),
+    }
 
 
 def _describe(error: Exception) -> str:
@@ -120,19 +133,25 @@ def _describe(error: Exception) -> str:
     return _storable(f"{category}: {error}")[:255]
 
 
-def _answered(
-    parcel: Parcel, attempted_at: dt.datetime, signature: str, response: Response
-) -> Outcome:
-    return Outcome(
-        parcel,
-        attempted_at,
-        signature,
+def _answered(unanswered: Outcome, response: Response) -> Outcome:
+    return replace(
+        unanswered,
         http_status=response.status,
         duration_ms=int(response.elapsed_ms),
-        response_body=_storable(response.body[:RESPONSE_BYTES].decode(errors="replace")),
+        response_headers=_kept(response.headers),
+        response_body=_storable(response.body.decode(errors="replace")),
         retry_after=response.headers.get("retry-after", ""),
         error="" if response.status // 100 == 2 else f"answered {response.status}",
     )
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    """Enough of the headers to see who answered; cookies are nobody's business."""
+    shown = [(name, value) for name, value in headers.items() if name.lower() != "set-cookie"]
+    return {
+        _storable(name)[:RESPONSE_HEADER_CHARS]: _storable(value)[:RESPONSE_HEADER_CHARS]
+        for name, value in shown[:RESPONSE_HEADERS]
+    }
 
 
 def _storable(text: str) -> str:

@@ -24,8 +24,9 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.admin import Audited
-from common.console import BAD, GOOD, WARN, ReadOnly, Titled, badge, inside_link, moment
+from accounts.admin import Audited, actor_of
+from common.console import BAD, GOOD, WARN, ReadOnly, Titled, badge, do_each, inside_link, moment
+from monitoring import websites
 from monitoring.models import Website
 from monitoring.schedules import (
     TASK,
@@ -171,8 +172,17 @@ class PeriodicTaskAdmin(Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  #
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PeriodicTask]:
         rows: QuerySet[PeriodicTask] = super().get_queryset(request)
-        websites = with_last_slot(Website.objects.all())
-        return rows.prefetch_related(Prefetch("website", websites))
+        shops = with_last_slot(Website.objects.all())
+        return rows.prefetch_related(Prefetch("website", shops))
+
+    @admin.action(description="Run now", permissions=["change"])
+    def run_tasks(self, request: HttpRequest, queryset: QuerySet[PeriodicTask]) -> None:
+        """A website is crawled beside its schedule: a message alone would find no slot due."""
+        mine = [website for task in queryset if (website := _website_of(task))]
+        actor = actor_of(request)
+        do_each(request, mine, lambda one: websites.crawl_now(one, actor=actor), "being crawled")
+        if others := queryset.exclude(task=TASK):
+            super().run_tasks(request, others)
 
     def title_of(self, task: PeriodicTask) -> str:
         return self.label(task)

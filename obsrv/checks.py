@@ -14,7 +14,7 @@ from django.utils.module_loading import import_string
 @register("obsrv")
 def check_consumers(**_kwargs: Any) -> list[CheckMessage]:
     found: list[CheckMessage] = []
-    for setting in ("PAGE_CONSUMERS", "PAGE_KEEPERS", "JOB_CONSUMERS"):
+    for setting in ("PAGE_CONSUMERS", "FAILURE_CONSUMERS", "PAGE_KEEPERS", "JOB_CONSUMERS"):
         for kind, path in getattr(settings, setting).items():
             try:
                 import_string(path)

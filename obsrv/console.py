@@ -27,6 +27,13 @@ def _item(title: str, icon: str, app: str, model: str) -> Item:
     }
 
 
+def _at_products(request: HttpRequest) -> bool:
+    """Not at the debugger, whose address lies below theirs."""
+    products = str(reverse_lazy("admin:monitoring_product_changelist"))
+    debugger = str(reverse_lazy("admin:monitoring_product_debugger"))
+    return request.path.startswith(products) and request.path != debugger
+
+
 def _group(title: str, *items: Item) -> Item:
     return {"title": title, "separator": True, "items": list(items)}
 
@@ -36,18 +43,29 @@ NAVIGATION = [
         "Review",
         _item("Review queue", "rule", "monitoring", "candidate"),
         _item("Changes", "trending_down", "monitoring", "change"),
+        _item("Look-alikes", "join_inner", "monitoring", "productmatch"),
     ),
     _group(
         "Monitoring",
         _item("Websites", "storefront", "monitoring", "website"),
-        _item("Products", "inventory_2", "monitoring", "product"),
+        _item("Products", "inventory_2", "monitoring", "product") | {"active": _at_products},
         _item("History", "timeline", "monitoring", "producthistory"),
+        {
+            "title": "Extraction debugger",
+            "icon": "troubleshoot",
+            "link": reverse_lazy("admin:monitoring_product_debugger"),
+            "permission": _may_view("monitoring", "product"),
+        },
+        _item("Alert rules", "notifications_active", "monitoring", "alertrule"),
+        _item("Found URLs", "travel_explore", "monitoring", "foundurl"),
+        _item("Parser health", "ecg_heart", "monitoring", "parserhealth"),
     ),
     _group(
         "Crawling",
         _item("Jobs", "playlist_play", "crawling", "crawljob"),
         _item("Tasks", "list_alt", "crawling", "crawltask"),
         _item("Domains", "dns", "crawling", "domain"),
+        _item("Proxies", "vpn_lock", "crawling", "proxy"),
         _item("Stored pages", "description", "crawling", "storedpage"),
         _item("Errors", "error", "crawling", "crawlerror"),
     ),
@@ -56,6 +74,7 @@ NAVIGATION = [
         _item("Webhooks", "webhook", "notifications", "webhookendpoint"),
         _item("Events", "campaign", "notifications", "event"),
         _item("Deliveries", "outgoing_mail", "notifications", "delivery"),
+        _item("Channels", "forum", "notifications", "channel"),
     ),
     _group(
         "Accounts",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import environ
@@ -41,6 +41,17 @@ class Environment(environ.FileAwareEnv):  # type: ignore[misc]
         if value and value.partition("://")[0] not in schemes:
             raise _refusal(var, f"a URL that starts with {schemes[0]}://,", value)
         return value
+
+    def pauses(self, var: str, named: Mapping[str, list[int]], *, default: str) -> list[int]:
+        """Seconds separated by commas, or a name for such a list."""
+        text: str = self.str(var, default="").strip() or default
+        if text in named:
+            return list(named[text])
+        parts = [part.strip() for part in text.split(",")]
+        if not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
+            names = ", ".join(named)
+            raise _refusal(var, f"one of {names}, or seconds separated by commas,", text)
+        return [int(part) for part in parts]
 
     def one_of(self, var: str, choices: Sequence[str], *, default: str) -> str:
         value: str = self.str(var, default=default)

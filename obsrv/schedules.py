@@ -50,6 +50,13 @@ NEEDED = (
         every_seconds=5,
     ),
     Needed(
+        "obsrv: daily summaries",
+        "notifications.tasks.publish_summaries",
+        "Tells every client in its morning what the day before brought.",
+        expire_seconds=900,
+        every_seconds=900,
+    ),
+    Needed(
         "obsrv: heartbeat",
         "obsrv.tasks.heartbeat",
         "Tells /health/ready that beat and a worker live.",
@@ -64,11 +71,25 @@ NEEDED = (
         daily_at=(2, 50),
     ),
     Needed(
+        "obsrv: retention",
+        "monitoring.tasks.apply_retention",
+        "Keeps monthly statistics and removes history past each website's retention.",
+        expire_seconds=3600,
+        daily_at=(3, 0),
+    ),
+    Needed(
         "obsrv: purge pages",
         "crawling.tasks.purge_pages",
         "Removes stored pages that prove nothing any more.",
         expire_seconds=3600,
         daily_at=(3, 40),
+    ),
+    Needed(
+        "obsrv: probe failed websites",
+        "monitoring.tasks.probe_failed",
+        "Looks whether websites that were given up can be crawled again.",
+        expire_seconds=3600,
+        daily_at=(5, 10),
     ),
     Needed(
         "obsrv: purge",

@@ -257,10 +257,21 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "notifications.api.contract.add_webhooks",
+    ],
     # Many rows have a kind and a status: each list of choices needs a name of its own.
     "ENUM_NAME_OVERRIDES": {
         "WebsiteKind": "monitoring.models.Website.Kind",
         "WebsiteStatus": "monitoring.models.Website.Status",
+        "FoundUrlState": "monitoring.models.FoundUrl.State",
+        "FoundUrlSource": "monitoring.models.FoundUrl.Source",
+        "RobotsVerdict": "monitoring.api.previews.ROBOTS",
+        "ValueSource": "monitoring.api.previews.SOURCES",
+        "AlertKind": "monitoring.models.AlertRule.Kind",
+        "ExportKind": "monitoring.models.Export.Kind",
+        "StockStatus": "monitoring.models.StockStatus",
         "ChangeKind": "monitoring.models.Change.Kind",
         "ChangeStatus": "monitoring.models.Change.Status",
         "JobKind": "crawling.models.CrawlJob.Kind",
@@ -268,6 +279,7 @@ SPECTACULAR_SETTINGS = {
         "TaskStatus": "crawling.models.CrawlTask.Status",
         "ErrorCategory": "crawling.models.CrawlTask.Category",
         "DeliveryStatus": "notifications.models.Delivery.Status",
+        "ChannelDigest": "notifications.models.Channel.Digest",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -282,11 +294,23 @@ SPECTACULAR_SETTINGS = {
 PAGE_CONSUMERS = {
     "product": "monitoring.intake.receive_pages",
     "discover": "monitoring.discovery.receive_pages",
+    "sitemap": "monitoring.discovery.receive_pages",
+    "feed": "monitoring.discovery.receive_pages",
+    "confirm": "monitoring.intake.receive_pages",
+}
+# Who hears of pages that could not be fetched.
+FAILURE_CONSUMERS = {
+    "product": "monitoring.intake.receive_failures",
+    "confirm": "monitoring.intake.receive_failures",
+    "discover": "monitoring.discovery.receive_failures",
+    "sitemap": "monitoring.discovery.receive_failures",
+    "feed": "monitoring.discovery.receive_failures",
 }
 JOB_CONSUMERS = {
-    "discovery": "monitoring.runs.finish_discovery",
-    "baseline": "monitoring.runs.finish_baseline",
-    "monitor": "monitoring.runs.finish_monitor",
+    "discovery": "monitoring.discovery_ends.finish_discovery",
+    "baseline": "monitoring.health.finish_run",
+    "monitor": "monitoring.health.finish_run",
+    "urls": "monitoring.runs.finish_second_look",
 }
 # Asked before stored pages are removed: which of these hashes are still needed?
 PAGE_KEEPERS = {"monitoring": "monitoring.evidence.pages_to_keep"}
@@ -305,7 +329,10 @@ CRAWL_DEFAULT_DELAY_SECONDS = env.float("CRAWL_DEFAULT_DELAY_SECONDS", default=1
 CRAWL_DEFAULT_CONCURRENCY = env.int("CRAWL_DEFAULT_CONCURRENCY", default=2)
 CRAWL_LEDGER = env.bool("CRAWL_LEDGER", default=True)
 CRAWL_MAX_RETRIES = env.int("CRAWL_MAX_RETRIES", default=3)
+# How soon a price that is hard to believe, or a page that is gone, is looked at again.
+CONFIRM_SECONDS = env.float("CONFIRM_SECONDS", default=60)
 DISCOVERY_MAX_PAGES = env.int("DISCOVERY_MAX_PAGES", default=500)
+DISCOVERY_MAX_URLS = env.int_between("DISCOVERY_MAX_URLS", 100, 1_000_000, default=50_000)
 # Networks that are crawled and notified although they are not public.
 EGRESS_ALLOWED_NETWORKS: list[str] = env.list("EGRESS_ALLOWED_NETWORKS", default=[])
 # The shortest interval a client's key may set for a website; operators may go lower.
@@ -315,10 +342,20 @@ EGRESS_PORTS: list[int] = env.list("EGRESS_PORTS", cast=int, default=[80, 443, 8
 PROXY_TEST_URL = env.str("PROXY_TEST_URL", default="https://example.com/")
 
 # --- notifications -----------------------------------------------------------------
+# Who knows whether a website is a client's.
+WEBSITE_OWNERSHIP = "monitoring.ownership.owns_website"
+# Who knows the figures of a client's day, for summary.daily.
+SUMMARY_SOURCE = "monitoring.summaries.figures"
 WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
 WEBHOOK_TIMEOUT_SECONDS = env.float("WEBHOOK_TIMEOUT_SECONDS", default=15)
-WEBHOOK_RETRY_SECONDS: list[int] = env.list(
-    "WEBHOOK_RETRY_SECONDS", cast=int, default=[5, 300, 1800, 7200, 18000, 36000, 36000]
+# Pauses before each further try: a list, or the name of one.
+WEBHOOK_RETRY_SECONDS = env.pauses(
+    "WEBHOOK_RETRY_SECONDS",
+    {
+        "day": [5, 300, 1800, 7200, 18000, 36000, 36000],
+        "hour": [60, 600, 2940],
+    },
+    default="day",
 )
 
 # --- console -----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils.module_loading import import_string
 
+from common.partitions import rows_in_default
 from monitoring import history
 
 log = structlog.get_logger(__name__)
@@ -21,9 +22,11 @@ PURGES = (
     "accounts.webhook_secrets.drop_expired",
     "common.drf.idempotency.purge_idempotent",
     "notifications.retention.purge_deliveries",
+    "notifications.retention.purge_notices",
     "notifications.retention.forget_expired_secrets",
     "crawling.tasks.purge",
     "monitoring.history.delete_orphaned",
+    "monitoring.campaigns.announce_forgotten",
 )
 
 
@@ -39,6 +42,9 @@ def heartbeat(self: Task[Any, Any]) -> None:
 
 @shared_task
 def make_partitions() -> list[str]:
+    stray = rows_in_default(history.TABLE)
+    if stray:
+        log.error("history rows are outside every month: see manage.py doctor", rows=stray)
     return history.make_months()
 
 

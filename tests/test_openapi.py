@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from django.test import Client as Browser
 from django.utils import timezone
@@ -16,9 +17,17 @@ from accounts.models import Client
 from common.ids import uuid7
 from crawling.models import CrawlJob, CrawlProfile, StoredPage
 from crawling.pages import key_of
-from monitoring.models import Change, Product, Website
+from monitoring.exporting import order_export
+from monitoring.models import AlertRule, Change, Export, Product, ProductMatch, Website
+from notifications.catalogue import TYPES
 from tests.factories.accounts import ApiKeyFactory, ClientFactory, api_for
-from tests.factories.notifications import DeliveryFactory, EndpointFactory, EventFactory
+from tests.factories.monitoring import ProductFactory
+from tests.factories.notifications import (
+    ChannelFactory,
+    DeliveryFactory,
+    EndpointFactory,
+    EventFactory,
+)
 from tests.factories.static import static_root  # noqa: F401
 
 METHODS = {"get", "post", "put", "patch", "delete"}
@@ -46,6 +55,22 @@ def make_change(client: Client) -> Change:
     return Change.objects.create(
         id=uuid7(), product=product, kind="price_changed", rule="", occurred_at=timezone.now()
     )
+
+
+def make_rule(client: Client) -> AlertRule:
+    return AlertRule.objects.create(website=make_website(client), kind="any")
+
+
+def make_export(client: Client) -> Export:
+    return order_export(client, "products", "csv", {})
+
+
+def make_match(client: Client) -> ProductMatch:
+    website = make_website(client)
+    left, right = sorted(
+        (ProductFactory.create(website=website) for _ in range(2)), key=lambda one: one.pk
+    )
+    return ProductMatch.objects.create(left=left, right=right, score=0.9)
 
 
 def make_job(client: Client) -> CrawlJob:
@@ -81,6 +106,9 @@ TENANTS: dict[str, Callable[[Client], Any] | None] = {
     "/api/v1/websites/": lambda client: make_website(client).pk,
     "/api/v1/candidates/": lambda client: make_product(client, "pending").pk,
     "/api/v1/products/": lambda client: make_product(client, "approved").pk,
+    "/api/v1/alert-rules/": lambda client: make_rule(client).pk,
+    "/api/v1/exports/": lambda client: make_export(client).pk,
+    "/api/v1/product-matches/": lambda client: make_match(client).pk,
     "/api/v1/changes/": lambda client: make_change(client).pk,
     "/api/v1/stored-pages/": make_page,
     "/api/v1/jobs/": lambda client: make_job(client).pk,
@@ -88,7 +116,9 @@ TENANTS: dict[str, Callable[[Client], Any] | None] = {
     "/api/v1/dead-letters/": None,
     "/api/v1/domains/": None,
     "/api/v1/parsers/": None,
+    "/api/v1/proxies/": None,
     "/api/v1/crawl-profiles/": lambda client: make_profile(client).pk,
+    "/api/v1/channels/": lambda client: ChannelFactory.create(client=client).pk,
     "/api/v1/deliveries/": lambda client: DeliveryFactory.create(endpoint__client=client).pk,
 }
 
@@ -157,6 +187,14 @@ def test_another_clients_object_looks_like_none(method: str, path: str) -> None:
     assert answer[0] == (404 if make else 403)
     assert answer == ask(uuid7())
     assert ask("nonsense")[0] in (answer[0], 404)
+
+
+def test_every_event_type_is_a_webhook_with_a_schema_and_an_example() -> None:
+    assert set(SCHEMA["webhooks"]) == set(TYPES)
+    for name, item in SCHEMA["webhooks"].items():
+        content = item["post"]["requestBody"]["content"]["application/json"]
+        assert content["schema"]["properties"]["type"] == {"const": name}
+        jsonschema.validate(content["example"], content["schema"])
 
 
 @pytest.mark.parametrize("page", ["/api/docs", "/api/docs?script=", "/api/redoc", "/api/v1/schema"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import schemathesis
@@ -23,13 +23,15 @@ from schemathesis.specs.openapi.checks import (
 
 from accounts.audit import SYSTEM
 from accounts.models import Client
-from common import http
+from common import guard, http
 from crawling.models import CrawlProfile
+from monitoring.exporting import order_export
+from monitoring.models import AlertRule, ProductMatch
 from notifications.endpoints import send_test
 from tests.factories.accounts import ApiKeyFactory, ClientFactory, key_for
-from tests.factories.crawling import TaskFactory
+from tests.factories.crawling import DomainProxyFactory, TaskFactory
 from tests.factories.monitoring import ChangeFactory, HistoryFactory, ProductFactory, WebsiteFactory
-from tests.factories.notifications import EndpointFactory
+from tests.factories.notifications import ChannelFactory, EndpointFactory
 from tests.factories.static import static_root  # noqa: F401
 from tests.test_openapi import SCHEMA
 
@@ -51,11 +53,21 @@ contract.config.generation.update(with_security_parameters=False)
 contract.config.phases.coverage.unexpected_methods = set()
 
 
+def unplugged(_address_info: object) -> NoReturn:
+    raise ConnectionRefusedError
+
+
 @pytest.fixture(autouse=True)
 def no_network(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up hosts are public and never asked for."""
+    """Made-up hosts are public, and none of them can be reached."""
     settings.EGRESS_ALLOWED_NETWORKS = []
-    monkeypatch.setattr(http, "resolve_name", lambda host: ["93.184.215.14"])
+    for module in (http, guard):
+        monkeypatch.setattr(module, "resolve_name", lambda host: ["93.184.215.14"])
+    monkeypatch.setattr(http, "_open_socket", refuse)
+
+
+def refuse(address_info: Any) -> NoReturn:
+    raise ConnectionRefusedError
 
 
 @pytest.fixture(autouse=True)
@@ -83,10 +95,17 @@ def known(client_row: Client) -> dict[str, Any]:
     task = TaskFactory.create(job__client=client_row, job__website_id=website.pk)
     endpoint = EndpointFactory.create(client=client_row)
     delivery = send_test(endpoint, SYSTEM)
+    proxy_id = DomainProxyFactory.create(domain=task.domain).proxy_id
+    alike = [ProductFactory.create(website=website, approved=True) for _ in range(2)]
+    left, right = sorted(alike, key=lambda one: one.pk)
     return {
+        "alert-rules": AlertRule.objects.create(website=website, kind="any").pk,
+        "exports": order_export(client_row, "history", "csv", {}).pk,
+        "product-matches": ProductMatch.objects.create(left=left, right=right, score=0.9).pk,
         "api-keys": ApiKeyFactory.create(client=client_row).pk,
         "candidates": ProductFactory.create(website=website, pending=True).pk,
         "changes": ChangeFactory.create(product=product).pk,
+        "channels": ChannelFactory.create(client=client_row).pk,
         "clients": ClientFactory.create().pk,
         "crawl-profiles": CrawlProfile.objects.create(client=client_row, name="Slow").pk,
         "dead-letters": TaskFactory.create(status="failed").pk,
@@ -96,6 +115,8 @@ def known(client_row: Client) -> dict[str, Any]:
         "jobs": task.job_id,
         "parsers": "generic",
         "products": product.pk,
+        "proxies": proxy_id,
+        "proxy_id": proxy_id,
         "stored-pages": "0" * 64,
         "tasks": task.pk,
         "webhooks": delivery.endpoint_id,
@@ -128,4 +149,6 @@ def name_something_known(case: Case, known: dict[str, Any]) -> None:
     path = case.meta.components.get(ParameterLocation.PATH)
     if path is not None and path.mode.is_positive:
         group = case.path.split("/")[3]
-        case.path_parameters = dict.fromkeys(case.path_parameters, str(known[group]))
+        case.path_parameters = {
+            name: str(known.get(name, known[group])) for name in case.path_parameters
+        }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import django_filters as filters  # type: ignore[import-untyped]
 
 from accounts.models import ApiKey, AuditEntry, Client
+from common.drf.filters import MomentFilter
 
 
 class ClientFilter(filters.FilterSet):  # type: ignore[misc]
@@ -24,8 +25,8 @@ class ApiKeyFilter(filters.FilterSet):  # type: ignore[misc]
 class AuditFilter(filters.FilterSet):  # type: ignore[misc]
     client = filters.UUIDFilter("client_id")
     actor_id = filters.UUIDFilter("actor_id")
-    created_after = filters.IsoDateTimeFilter("created_at", "gte")
-    created_before = filters.IsoDateTimeFilter("created_at", "lt")
+    created_after = MomentFilter("created_at", "gte")
+    created_before = MomentFilter("created_at", "lt")
 
     class Meta:
         model = AuditEntry

@@ -179,6 +179,13 @@ CODES = {
             "Try again later; quote request_id to the operator.",
         ),
         Code(
+            "CIRCUIT_OPEN",
+            503,
+            "Circuit open",
+            "The host failed too often and is left alone for a while.",
+            "Try again after the time that detail names.",
+        ),
+        Code(
             "SERVICE_UNAVAILABLE",
             503,
             "Service unavailable",

@@ -14,6 +14,7 @@ from rest_framework.routers import SimpleRouter
 
 from accounts.authentication import actor_of
 from common.drf.conditional import IF_MATCH, IF_NONE_MATCH, answer, etag_of, require_match
+from common.drf.filters import MomentFilter
 from common.drf.serializers import StrictSerializer
 from common.drf.views import OperatorViewSet
 from crawling import domains, robots
@@ -30,8 +31,8 @@ class DomainFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class LedgerFilter(filters.FilterSet):  # type: ignore[misc]
-    started_after = filters.IsoDateTimeFilter("started_at", "gte")
-    started_before = filters.IsoDateTimeFilter("started_at", "lt")
+    started_after = MomentFilter("started_at", "gte")
+    started_before = MomentFilter("started_at", "lt")
 
     class Meta:
         model = LedgerEntry
@@ -51,6 +52,7 @@ class DomainSerializer(serializers.ModelSerializer[Domain]):
             "respect_robots",
             "user_agent",
             "default_crawl_frequency_seconds",
+            "proxy_rotation",
             "is_active",
             "is_blocked",
             "blocked_reason",
@@ -101,6 +103,11 @@ class DomainChangeSerializer(StrictSerializer):
         min_value=60, max_value=2**31 - 1, required=False
     )
     parser_name = serializers.CharField(max_length=64, required=False)
+    proxy_rotation = serializers.ChoiceField(
+        Domain.Rotation.choices,
+        required=False,
+        help_text="Which of its proxies of the best priority is next.",
+    )
     breaker_threshold = serializers.IntegerField(min_value=1, max_value=1000, required=False)
     breaker_timeout_s = serializers.IntegerField(min_value=1, max_value=3600, required=False)
     maintenance_start = serializers.TimeField(allow_null=True, required=False)

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
 from accounts.authentication import actor_of
+from common.drf.filters import MomentFilter
 from common.drf.views import OperatorViewSet
 from crawling import failures
 from crawling.api.tasks import (
@@ -28,7 +29,7 @@ from crawling.selections import TaskFilter
 
 class ErrorFilter(filters.FilterSet):  # type: ignore[misc]
     domain = filters.CharFilter("domain__host", label="The host.")
-    occurred_after = filters.IsoDateTimeFilter("occurred_at", "gte")
+    occurred_after = MomentFilter("occurred_at", "gte")
 
     class Meta:
         model = CrawlError

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import django_filters as filters  # type: ignore[import-untyped]
 
+from common.drf.filters import MomentFilter
 from crawling.models import CrawlJob, CrawlTask
 
 
 class JobFilter(filters.FilterSet):  # type: ignore[misc]
     website = filters.UUIDFilter("website_id")
-    created_after = filters.IsoDateTimeFilter("created_at", "gte")
+    created_after = MomentFilter("created_at", "gte")
 
     class Meta:
         model = CrawlJob

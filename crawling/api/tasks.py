@@ -38,6 +38,7 @@ class SteeredTaskFilter(AnyTaskFilter):
 class SteeredTaskSerializer(TaskSerializer):
     client_id = serializers.UUIDField(read_only=True, allow_null=True)
     stored_page_id = serializers.UUIDField(read_only=True, allow_null=True)
+    proxy_id = serializers.UUIDField(read_only=True, allow_null=True)
 
     class Meta(TaskSerializer.Meta):
         fields = [
@@ -48,6 +49,7 @@ class SteeredTaskSerializer(TaskSerializer):
             "leased_until",
             "from_cache",
             "stored_page_id",
+            "proxy_id",
             "is_recurring",
             "crawl_frequency_seconds",
             "next_crawl_at",
@@ -136,6 +138,7 @@ class TaskAttemptSerializer(serializers.Serializer[Any]):
     response_ms = serializers.IntegerField(allow_null=True)
     bytes = serializers.IntegerField(allow_null=True)
     not_modified = serializers.BooleanField()
+    proxy_id = serializers.UUIDField(allow_null=True)
     error_category = serializers.CharField(help_text="Empty where it went well.")
     error_message = serializers.CharField()
     fingerprint = serializers.CharField()

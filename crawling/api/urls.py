@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from crawling.api import domains, failures, parsers, profiles, tasks, views
+from crawling.api import domains, failures, profiles, proxies, tasks, views
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("jobs", views.JobViewSet, "job")
@@ -14,7 +14,7 @@ urlpatterns = [
     *failures.urlpatterns,
     *domains.urlpatterns,
     *profiles.urlpatterns,
-    *parsers.urlpatterns,
+    *proxies.urlpatterns,
     path(
         "jobs/<uuid:job_id>/tasks", views.JobTaskViewSet.as_view({"get": "list"}), name="job-tasks"
     ),

@@ -32,6 +32,8 @@ class Domain(Record):
     base_url = models.CharField("base URL", max_length=2048)
     parser_name = models.CharField(max_length=64, default="generic")
     parser_version = models.CharField(max_length=20, blank=True)
+    # Places on its pages that agreed with their structured data: see extraction.learned.
+    learned = models.JSONField(default=list, blank=True)
     crawl_delay_seconds = models.FloatField(default=1, validators=[MinValueValidator(0)])
     rate_limit_rps = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.001)])
     max_concurrent_requests = models.PositiveSmallIntegerField(

@@ -62,6 +62,10 @@ class CrawlJob(Record):
     retries = models.PositiveIntegerField(default=0)
     error_summary = models.TextField(blank=True)
     priority = models.PositiveSmallIntegerField(default=5)
+    # How its pages are asked for; without one, in the usual way.
+    profile = models.ForeignKey(
+        "crawling.CrawlProfile", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     parameters = models.JSONField(default=dict, blank=True)
     request_id = models.CharField(max_length=64, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)

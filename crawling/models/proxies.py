@@ -25,6 +25,11 @@ class Health(models.Model):
     class Meta:
         abstract = True
 
+    @property
+    def success_pct(self) -> float | None:
+        answers = self.success_count + self.failure_count
+        return round(100 * self.success_count / answers, 1) if answers else None
+
 
 class Proxy(Record, Health):
     class Protocol(models.TextChoices):

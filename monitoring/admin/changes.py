@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.paginator import InfinitePaginator
 
-from common.console import GOOD, WARN, ReadOnly, badge
+from accounts.admin import actor_of
+from common.console import GOOD, WARN, ReadOnly, badge, do_each
+from monitoring import product_control
 from monitoring.admin.wording import percent_text
 from monitoring.models import Change
 
@@ -30,6 +35,7 @@ class ChangeAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     list_select_related = ["product"]
     search_fields = ["=id", "=product__id"]
     search_help_text = "The id of a change or of a product."
+    actions = ["dismiss"]
     empty_text = "No change yet. Approved products are compared at every scheduled crawl."
     show_full_result_count = False
     paginator = InfinitePaginator
@@ -41,9 +47,18 @@ class ChangeAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         "percent",
         "rule",
         "verdict",
+        "note",
         "history_id",
         "page_hash",
     ]
+
+    def has_review_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("monitoring.change_change")
+
+    @admin.action(description="Dismiss", permissions=["review"])
+    def dismiss(self, request: HttpRequest, chosen: QuerySet[Change]) -> None:
+        job = partial(product_control.dismiss, actor=actor_of(request))
+        do_each(request, chosen, job, "dismissed")
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         asked = lookup == "product__id__exact"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.decorators import action as unfold_action
 from unfold.paginator import InfinitePaginator
@@ -20,14 +22,33 @@ from common.console import (
     badge,
     inside_link,
     outside_link,
+    picture,
     short_url,
 )
 from common.errors import Refused
-from monitoring import approval
+from monitoring import approval, charts, explaining, reparsing, series, websites
+from monitoring.admin.debugger import Debugger
+from monitoring.admin.reparsing import Reparsed, Road
 from monitoring.admin.wording import STOCK_COLOURS, price_text
 from monitoring.models import Candidate, Product
 
+CHARTED = dt.timedelta(days=90)
 APPROVAL_COLOURS = {"pending": WARN, "approved": GOOD, "rejected": BAD}
+
+
+class ScoreFilter(admin.SimpleListFilter):
+    """With "select all" this approves everything from a score on."""
+
+    title = "score"
+    parameter_name = "score_min"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(text, f"{text} or more") for text in ("0.95", "0.9", "0.8", "0.6")]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        known = {value for value, _ in self.lookup_choices}
+        wanted = self.value()
+        return rows.filter(discovery_score__gte=float(wanted)) if wanted in known else rows
 
 
 class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
@@ -42,11 +63,24 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     fieldsets = [
         (None, {"fields": ["name", "address", "website", "verdict", "brand", "category"]}),
         ("Now", {"fields": ["price", "was", "stock", "range", "last_crawled_at"]}),
-        ("Memory", {"fields": ["last_changed_at", "delisted_at", "history", "changes"]}),
+        (
+            "Memory",
+            {"fields": ["chart", "why", "last_changed_at", "delisted_at", "history", "changes"]},
+        ),
+        ("Reading", {"fields": ["extraction_method", "parser_version", "debugger", "again"]}),
         ("Identity", {"fields": ["sku", "gtin", "mpn", "normalized_url"]}),
         (
             "Discovery",
-            {"fields": ["discovery_score", "discovery_reason", "extraction_method", "created_at"]},
+            {
+                "fields": [
+                    "discovery_score",
+                    "discovery_reason",
+                    "twin",
+                    "discovered_at",
+                    "vanished_at",
+                    "created_at",
+                ]
+            },
         ),
         ("Text", {"fields": ["description", "image_url"]}),
     ]
@@ -150,10 +184,39 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def score(self, product: Product) -> str:
         return f"{product.discovery_score:.2f}"
 
+    @admin.display(description="Possible duplicate", empty_value="—")
+    def twin(self, product: Product) -> str | None:
+        if product.duplicate_of is None:
+            return None
+        url = reverse("admin:monitoring_product_change", args=[product.duplicate_of_id])
+        return inside_link(url, f"{product.duplicate_reason}: {product.duplicate_of}")
+
     @admin.display(description="History")
     def history(self, product: Product) -> str:
         url = reverse("admin:monitoring_producthistory_changelist")
         return inside_link(f"{url}?product={product.pk}", "All checks")
+
+    @admin.display(description="What was read")
+    def debugger(self, product: Product) -> str:
+        url = reverse("admin:monitoring_product_debugger")
+        return inside_link(f"{url}?product={product.pk}", "Open in the extraction debugger")
+
+    @admin.display(description="Stored pages")
+    def again(self, product: Product) -> str:
+        url = reverse("admin:monitoring_product_reparse", args=[product.pk])
+        return inside_link(url, "Read again with the parser of today")
+
+    @admin.display(description="90 days")
+    def chart(self, product: Product) -> str:
+        now = timezone.now()
+        since = now - CHARTED
+        lines = [charts.Line(str(product), series.points(product.pk, since, now))]
+        return picture(charts.draw(str(product), lines, since, now), alt="Price over 90 days")
+
+    @admin.display(description="Latest verdict")
+    def why(self, product: Product) -> str:
+        found = explaining.explain(product)
+        return f"{found.verdict}: {found.summary}"
 
     @admin.display(description="Changes")
     def changes(self, product: Product) -> str:
@@ -162,7 +225,8 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 
 @admin.register(Product)
-class ProductAdmin(ProductScreen):
+class ProductAdmin(Debugger, Reparsed, ProductScreen):
+    reparse_road = Road(reparsing.compare_product, reparsing.reparse_product)
     list_display = [
         "__str__",
         "website",
@@ -186,9 +250,20 @@ class CandidateAdmin(ProductScreen):
         "stock",
         "score",
         "reason",
+        "extraction_method",
+        "twin",
         "page",
     ]
-    list_filter = ["current_stock_status", "extraction_method", "website"]
+    list_filter = [
+        ScoreFilter,
+        ("duplicate_of", admin.EmptyFieldListFilter),
+        ("vanished_at", admin.EmptyFieldListFilter),
+        "current_stock_status",
+        "extraction_method",
+        "website",
+    ]
+    list_select_related = ["website", "duplicate_of"]
+    actions = ["approve", "reject", "ban"]
     ordering = ["-discovery_score", "-id"]
     empty_text = "Nothing waits for review. Discovery of a website fills this list."
 
@@ -202,6 +277,16 @@ class CandidateAdmin(ProductScreen):
         if following is None:
             return reverse("admin:monitoring_candidate_changelist")
         return reverse("admin:monitoring_candidate_change", args=[following])
+
+    @admin.action(description="Reject and ban their folders", permissions=["review"])
+    def ban(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
+        ids = list(chosen.values_list("id", flat=True))
+        try:
+            count = websites.ban_folders_of(ids, actor=actor_of(request))
+        except Refused as refused:
+            messages.error(request, refused.detail)
+        else:
+            messages.success(request, f"{count} rejected; their folders are not read again.")
 
     @admin.display(description="Why", ordering="discovery_reason")
     def reason(self, product: Product) -> str:

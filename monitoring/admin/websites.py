@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django import forms
@@ -26,13 +27,24 @@ from common.console import (
     words,
 )
 from common.errors import Refused
-from monitoring import schedules, websites
+from monitoring import reparsing, schedules, websites
+from monitoring.admin.reparsing import Reparsed, Road
+from monitoring.admin.wording import verdict_text
 from monitoring.models import Product, Website
 from monitoring.registration import Registration, register_website
 from notifications import endpoints
 
 WEBSITE_COLOURS = {"pending_approval": WARN, "active": GOOD, "paused": INFO, "failed": BAD}
 RUN_COLOURS = {"success": GOOD, "partial_success": WARN, "failed": BAD}
+
+
+def patterns_field(label: str, help_text: str) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
+        help_text=help_text,
+    )
 
 
 class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -52,6 +64,20 @@ class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text="Hears about this website only, signed with the client's secret.",
     )
 
+    auto_approve_score = forms.FloatField(
+        label="Approve from score",
+        required=False,
+        min_value=0,
+        max_value=1,
+        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
+        help_text="Candidates with this score or more need nobody's approval; empty: all do.",
+    )
+    auto_approve_include = patterns_field("Only these URLs", "/p/* means all below; empty: all.")
+    auto_approve_exclude = patterns_field("But not these URLs", "One pattern per line.")
+    banned_patterns = patterns_field(
+        "Banned URLs", "Neither read nor candidates: /outlet/* One pattern per line."
+    )
+
     class Meta:
         model = Website
         fields = [
@@ -64,7 +90,11 @@ class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
             "price_change_threshold_pct",
             "price_change_threshold_abs",
             "retention_days",
+            "crawl_profile",
+            "currency",
+            "locale",
             "webhook_enabled",
+            "discovery_max_pages",
         ]
         labels = {
             "base_url": "Base URL",
@@ -76,6 +106,8 @@ class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
             "price_change_threshold_pct": "Tell about price changes of at least so many percent,",
             "price_change_threshold_abs": "or of at least this amount.",
             "retention_days": "30 to 365.",
+            "currency": "For pages that leave it open: an ISO code such as EUR.",
+            "locale": "For pages that leave it open: such as de-CH.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -83,12 +115,32 @@ class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
         if not self.instance._state.adding:
             urls = endpoints.website_endpoint_urls([self.instance.pk])
             self.initial["webhook_endpoint_url"] = urls.get(self.instance.pk, "")
+            self._show_rules()
         elif "name" in self.fields:
             self.fields["name"].required = False
             self.fields["name"].help_text = "Else the host."
 
+    def _show_rules(self) -> None:
+        rule = self.instance.auto_approve or {}
+        self.initial["auto_approve_score"] = rule.get("min_score")
+        for name in ("include", "exclude"):
+            self.initial[f"auto_approve_{name}"] = "\n".join(rule.get(name, []))
+        self.initial["banned_patterns"] = "\n".join(self.instance.banned_patterns)
+
     def clean_seed_urls(self) -> list[str]:
         return str(self.cleaned_data["seed_urls"]).split()
+
+    def clean(self) -> dict[str, Any]:
+        """The rule is three fields here and one value everywhere else."""
+        data: dict[str, Any] = super().clean() or {}
+        score = data.pop("auto_approve_score", None)
+        lists = {
+            name: str(data.pop(f"auto_approve_{name}", "")).split()
+            for name in ("include", "exclude")
+        }
+        data["auto_approve"] = None if score is None else {"min_score": score, **lists}
+        data["banned_patterns"] = str(data.get("banned_patterns", "")).split()
+        return data
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]
@@ -100,17 +152,26 @@ class WebsiteForm(forms.ModelForm):  # type: ignore[type-arg]
             add_refusal(self, refused)
 
     def _register(self) -> Website:
-        given = dict(self.cleaned_data)
+        given = self._given(self.cleaned_data)
         client = given.pop("client")
         return register_website(client, Registration(**given), actor=self.actor)
 
     def _update(self) -> Website:
-        changes: Any = {name: self.cleaned_data[name] for name in self.changed_data}
+        changes: Any = self._given(self.changed_data)
         return websites.update_website(self.instance, actor=self.actor, **changes)
+
+    def _given(self, names: Iterable[str]) -> dict[str, Any]:
+        named = {re.sub("^auto_approve_.*", "auto_approve", name) for name in names}
+        given = {name: self.cleaned_data[name] for name in named}
+        if "crawl_profile" in given:
+            profile = given.pop("crawl_profile")
+            given["crawl_profile_id"] = profile.pk if profile else None
+        return given
 
 
 @admin.register(Website)
-class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
+class WebsiteAdmin(Reparsed, ModelAdmin):  # type: ignore[misc]
+    reparse_road = Road(reparsing.compare_website, reparsing.reparse_website)
     form = WebsiteForm
     list_display = [
         "name",
@@ -137,6 +198,9 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         "last_successful_crawl_at",
         "failures",
         "products",
+        "again",
+        "test_verdict",
+        "found",
     ]
     settings = [
         (
@@ -147,6 +211,20 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
                     "price_change_threshold_pct",
                     "price_change_threshold_abs",
                     "retention_days",
+                    "crawl_profile",
+                ]
+            },
+        ),
+        ("Reading", {"fields": ["currency", "locale"]}),
+        (
+            "Discovery",
+            {
+                "fields": [
+                    "discovery_max_pages",
+                    "auto_approve_score",
+                    "auto_approve_include",
+                    "auto_approve_exclude",
+                    "banned_patterns",
                 ]
             },
         ),
@@ -157,7 +235,8 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         if obj is None:
             asked = ["client", "base_url", "seed_urls", "name", "kind"]
             return [(None, {"fields": asked}), *self.settings]
-        shown = ["name", "client", "base_url", "seeds", "kind", "state", "products"]
+        shown = ["name", "client", "base_url", "seeds", "kind", "state", "products", "again"]
+        shown += ["test_verdict", "found"]
         runs = [
             "schedule_link",
             "last_run",
@@ -228,6 +307,10 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
         actor = actor_of(request)
         do_each(request, rows, lambda website: job(website, actor=actor), done)
 
+    @admin.display(description="Stored pages")
+    def again(self, website: Website) -> str:
+        return inside_link(self.reparse_url(website.pk), "Read again with the parser of today")
+
     @badge("Status", WEBSITE_COLOURS, ordering="status")
     def state(self, website: Website) -> str:
         return website.get_status_display()
@@ -263,6 +346,15 @@ class WebsiteAdmin(ModelAdmin):  # type: ignore[misc]
     @admin.display(description="Failures", ordering="consecutive_failures")
     def failures(self, website: Website) -> int:
         return website.consecutive_failures
+
+    @admin.display(description="Test crawl")
+    def test_verdict(self, website: Website) -> str:
+        return verdict_text(website.test_crawl)
+
+    @admin.display(description="Discovery")
+    def found(self, website: Website) -> str:
+        url = reverse("admin:monitoring_foundurl_changelist")
+        return inside_link(f"{url}?website__id__exact={website.pk}", "Found URLs, and why")
 
     @admin.display(description="Seed URLs")
     def seeds(self, website: Website) -> str:

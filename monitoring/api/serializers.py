@@ -9,10 +9,17 @@ from rest_framework import serializers
 
 from common.drf.serializers import StrictSerializer
 from monitoring import schedules
+from monitoring.api.discovery_shapes import (
+    PATTERNS_HELP,
+    AutoApproveSerializer,
+    Patterns,
+    TestCrawlSerializer,
+)
 from monitoring.changes import plain
-from monitoring.models import Change, Product, ProductHistory, Website
+from monitoring.models import CURRENCY, LOCALE, Change, Product, ProductHistory, Website
 from monitoring.registration import MAX_SEEDS
 from monitoring.reviews import MAX_ITEMS
+from monitoring.url_patterns import MAX_CHARS
 
 URL_CHARS = 2048
 HISTORY_DAYS = 90
@@ -32,8 +39,14 @@ class WebsiteSerializer(serializers.ModelSerializer[Website]):
     client_id = serializers.UUIDField(read_only=True)
     crawl_frequency_minutes = serializers.IntegerField(read_only=True)
     price_change_threshold_abs = Amount(allow_null=True)
+    crawl_profile_id = serializers.UUIDField(read_only=True, allow_null=True)
     seed_urls = serializers.ListField(child=serializers.CharField(), read_only=True)
     webhook_endpoint_url = serializers.CharField(read_only=True, allow_null=True)
+    test_crawl = TestCrawlSerializer(
+        read_only=True, allow_null=True, help_text="Null until the first seed page was tried."
+    )
+    auto_approve = AutoApproveSerializer(read_only=True, allow_null=True)
+    banned_patterns = serializers.ListField(child=serializers.CharField(), read_only=True)
     schedule = serializers.SerializerMethodField(help_text="When it is crawled, in words.")
     next_run_at = serializers.SerializerMethodField(help_text="Null while it is not crawled.")
 
@@ -53,8 +66,15 @@ class WebsiteSerializer(serializers.ModelSerializer[Website]):
             "price_change_threshold_pct",
             "price_change_threshold_abs",
             "retention_days",
+            "crawl_profile_id",
+            "currency",
+            "locale",
             "webhook_endpoint_url",
             "webhook_enabled",
+            "discovery_max_pages",
+            "auto_approve",
+            "banned_patterns",
+            "test_crawl",
             "approved_product_count",
             "last_successful_crawl_at",
             "last_crawl_status",
@@ -104,6 +124,20 @@ class WebsiteChangeSerializer(StrictSerializer):
         help_text="Also tell about a difference of this amount, whatever it is in percent.",
     )
     retention_days = serializers.IntegerField(min_value=30, max_value=365, required=False)
+    currency = serializers.RegexField(
+        CURRENCY,
+        required=False,
+        allow_blank=True,
+        help_text="For pages that leave it open: ISO 4217; empty: as the page and host suggest.",
+    )
+    locale = serializers.RegexField(
+        LOCALE, required=False, allow_blank=True, max_length=16, help_text="Such as de-CH."
+    )
+    crawl_profile_id = serializers.UUIDField(
+        allow_null=True,
+        required=False,
+        help_text="How its pages are asked for, from the next run on: one of /crawl-profiles.",
+    )
     webhook_endpoint_url = serializers.CharField(
         max_length=URL_CHARS,
         allow_null=True,
@@ -112,6 +146,23 @@ class WebsiteChangeSerializer(StrictSerializer):
     )
     webhook_enabled = serializers.BooleanField(
         required=False, help_text="False: the endpoint of this website rests."
+    )
+    discovery_max_pages = serializers.IntegerField(
+        min_value=1,
+        max_value=100_000,
+        allow_null=True,
+        required=False,
+        help_text="Pages one discovery reads at most, sitemaps among them; null: what this "
+        "installation allows, which is also the most.",
+    )
+    auto_approve = AutoApproveSerializer(
+        allow_null=True,
+        required=False,
+        help_text="Candidates that are watched without anybody's approval; null: none.",
+    )
+    banned_patterns = Patterns(
+        required=False,
+        help_text=f"URLs that are neither read nor candidates. {PATTERNS_HELP}",
     )
 
 
@@ -177,6 +228,12 @@ class ScheduleInputSerializer(StrictSerializer):
 
 class CandidateSerializer(serializers.ModelSerializer[Product]):
     website_id = serializers.UUIDField(read_only=True)
+    duplicate_of = serializers.UUIDField(
+        source="duplicate_of_id",
+        read_only=True,
+        allow_null=True,
+        help_text="A product of the website that this one may be again.",
+    )
     url = serializers.CharField(source="original_url", read_only=True)
     price = Amount(source="current_price", allow_null=True)
     list_price = Amount(allow_null=True)
@@ -204,6 +261,10 @@ class CandidateSerializer(serializers.ModelSerializer[Product]):
             "list_price",
             "currency",
             "stock_status",
+            "duplicate_of",
+            "duplicate_reason",
+            "discovered_at",
+            "vanished_at",
             "last_crawled_at",
             "created_at",
             "updated_at",
@@ -214,10 +275,15 @@ class CandidateSerializer(serializers.ModelSerializer[Product]):
 class ProductSerializer(CandidateSerializer):
     lowest_price = Amount(allow_null=True)
     highest_price = Amount(allow_null=True)
+    unit_price = Amount(allow_null=True)
 
     class Meta(CandidateSerializer.Meta):
         fields = [
             *CandidateSerializer.Meta.fields,
+            "stock_quantity",
+            "unit_price",
+            "rating",
+            "review_count",
             "lowest_price",
             "highest_price",
             "is_active",
@@ -229,19 +295,37 @@ class ProductSerializer(CandidateSerializer):
 
 class ProductDetailSerializer(ProductSerializer):
     attributes = serializers.DictField(read_only=True)
+    provenance = serializers.DictField(
+        read_only=True, help_text="Where each field was read, as text and with confidence."
+    )
+    held_price = Amount(allow_null=True)
 
     class Meta(ProductSerializer.Meta):
-        fields = [*ProductSerializer.Meta.fields, "description", "attributes", "normalized_url"]
+        fields = [
+            *ProductSerializer.Meta.fields,
+            "description",
+            "attributes",
+            "normalized_url",
+            "provenance",
+            "held_price",
+            "held_reason",
+        ]
         read_only_fields = fields
 
 
 class BulkFilterSerializer(StrictSerializer):
     website = serializers.UUIDField(required=False)
     score_min = serializers.FloatField(min_value=0, max_value=1, required=False)
+    url_pattern = serializers.CharField(
+        max_length=MAX_CHARS, required=False, help_text=PATTERNS_HELP
+    )
+    duplicates = serializers.BooleanField(
+        required=False, help_text="False: no possible duplicates; true: only them."
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
-            raise serializers.ValidationError("Name a website or a score_min.")
+            raise serializers.ValidationError("Name a website, a score_min or a url_pattern.")
         return attrs
 
 
@@ -293,6 +377,7 @@ class HistorySerializer(serializers.ModelSerializer[ProductHistory]):
             "stock_status",
             "price_changed",
             "stock_changed",
+            "is_doubted",
             "price_change_pct",
             "crawl_job_id",
         ]
@@ -321,6 +406,7 @@ class HistoryQuerySerializer(serializers.Serializer[Any]):
 class ChangeSerializer(serializers.ModelSerializer[Change]):
     product_id = serializers.UUIDField(read_only=True)
     website_id = serializers.UUIDField(source="product.website_id", read_only=True)
+    alert_rule_id = serializers.UUIDField(read_only=True, allow_null=True)
     product_name = serializers.CharField(source="product.name", read_only=True)
     product_url = serializers.CharField(source="product.original_url", read_only=True)
 
@@ -338,7 +424,12 @@ class ChangeSerializer(serializers.ModelSerializer[Change]):
             "currency",
             "pct",
             "rule",
+            "alert_rule_id",
+            "variant_key",
             "status",
+            "note",
+            "campaign_id",
+            "page_hash",
             "history_id",
             "occurred_at",
         ]

@@ -17,8 +17,8 @@ from common.drf.views import ClientViewSet
 from crawling.downloads import download
 from crawling.models import StoredPage
 from monitoring import evidence
-from monitoring.api.serializers import HistorySerializer
-from monitoring.api.views import HistoryViewSet
+from monitoring.api.products import OfProduct
+from monitoring.api.serializers import HistoryQuerySerializer, HistorySerializer
 from monitoring.models import ProductHistory
 
 PATH = "/api/v1/stored-pages/{}"
@@ -37,8 +37,17 @@ class SnapshotSerializer(HistorySerializer):
         return PATH.format(row.page_hash) if getattr(row, "is_stored", False) else None
 
 
-class SnapshotViewSet(HistoryViewSet):
+class SnapshotViewSet(OfProduct):
+    queryset = ProductHistory.objects.defer("raw_crawl_data")
     serializer_class = SnapshotSerializer
+    query_serializers = {"list": HistoryQuerySerializer}
+    filter_backends = ()
+    ordering = ("-crawl_timestamp", "-id")
+
+    def owned(self, rows: Any) -> Any:
+        span = self.query
+        times = {"crawl_timestamp__gte": span["from"], "crawl_timestamp__lte": span["to"]}
+        return super().owned(rows).filter(**times)
 
     def get_queryset(self) -> Any:
         stored = StoredPage.objects.filter(content_hash=OuterRef("page_hash"))

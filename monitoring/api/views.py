@@ -20,11 +20,15 @@ from common.drf.views import ClientViewSet
 from crawling.api.serializers import JobSerializer
 from crawling.api.views import accepted
 from crawling.models import CrawlJob
-from monitoring import approval, reviews, schedules, websites
+from monitoring import approval, reparsing, reviews, schedules, websites
 from monitoring.api import filters
 from monitoring.api import serializers as shapes
-from monitoring.models import Change, Product, ProductHistory, Website
+from monitoring.api.discovery_shapes import DiscoverySerializer, FoundUrlSerializer
+from monitoring.api.imports import ImportQuery, WebsiteImports
+from monitoring.api.reparsing import REPARSE, ReparseSerializer, compared
+from monitoring.models import FoundUrl, Product, Website
 from monitoring.registration import Registration, register_website
+from monitoring.runs import SOURCES
 from notifications.models import WebhookEndpoint
 
 REGISTER = OpenApiExample(
@@ -36,6 +40,8 @@ REGISTER = OpenApiExample(
         "crawl_frequency_minutes": 360,
         "price_change_threshold_pct": "2.50",
         "retention_days": 180,
+        "auto_approve": {"min_score": 0.9, "exclude": ["/gift-cards/*"]},
+        "banned_patterns": ["/outlet/*"],
         "webhook_endpoint_url": "https://hooks.example.com/obsrv",
     },
     request_only=True,
@@ -60,10 +66,15 @@ BULK_BY_FILTER = OpenApiExample(
     },
     request_only=True,
 )
+DISCOVER = OpenApiExample(
+    "A short look at the sitemaps",
+    {"max_pages": 50, "sources": ["sitemap"]},
+    request_only=True,
+)
 _webhook = WebhookEndpoint.objects.filter(website_id=OuterRef("pk")).values("url")[:1]
 
 
-class WebsiteViewSet(mixins.ListModelMixin, ClientViewSet):
+class WebsiteViewSet(WebsiteImports, mixins.ListModelMixin, ClientViewSet):
     tag = "Websites"
     queryset = schedules.with_last_slot(
         Website.objects.select_related(
@@ -75,7 +86,10 @@ class WebsiteViewSet(mixins.ListModelMixin, ClientViewSet):
         "create": shapes.RegistrationSerializer,
         "partial_update": shapes.WebsiteChangeSerializer,
         "set_schedule": shapes.ScheduleInputSerializer,
+        "reparse": ReparseSerializer,
+        "discover": DiscoverySerializer,
     }
+    query_serializers = {"import_list": ImportQuery}
     filterset_class = filters.WebsiteFilter
     ordering_fields = ("created_at", "name", "updated_at")
     lookup_value_converter = "uuid"
@@ -113,17 +127,35 @@ class WebsiteViewSet(mixins.ListModelMixin, ClientViewSet):
         websites.delete_website(self.get_object(), actor=actor_of(request))
         return Response(status=204)
 
-    @extend_schema(request=None, responses={202: JobSerializer})
+    @extend_schema(responses={202: JobSerializer}, examples=[DISCOVER])
     @action(methods=["post"], detail=True)
     def discover(self, request: Request, pk: uuid.UUID) -> Response:
-        """Look for products now."""
-        return accepted(websites.discover_now(self.get_object(), actor=actor_of(request)))
+        """Look for products now; without a body everywhere, up to the website's limit."""
+        website, data = self.get_object(), self.valid_data()
+        sources = sorted(data.get("sources") or SOURCES)
+        job = websites.discover_now(
+            website, actor=actor_of(request), max_pages=data.get("max_pages"), sources=sources
+        )
+        return accepted(job)
 
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(methods=["post"], detail=True)
     def crawl(self, request: Request, pk: uuid.UUID) -> Response:
         """Crawl the watched products now."""
         return accepted(websites.crawl_now(self.get_object(), actor=actor_of(request)))
+
+    @REPARSE
+    @action(methods=["post"], detail=True)
+    def reparse(self, request: Request, pk: uuid.UUID) -> Response:
+        """Read the newest stored pages of a website's products again, with the parser of today.
+
+        `dry_run` shows what would differ for up to `limit` products, and changes nothing.
+        History stays as it was written; nobody is told old news.
+        """
+        website, wanted = self.get_object(), self.valid_data()
+        if wanted["dry_run"]:
+            return compared(reparsing.compare_website(website, limit=wanted["limit"]))
+        return accepted(reparsing.reparse_website(website, actor=actor_of(request)))
 
     @extend_schema(request=None, responses=shapes.WebsiteSerializer)
     @action(methods=["post"], detail=True)
@@ -239,80 +271,19 @@ class WebsiteCandidateViewSet(CandidateViewSet):
         return super().list(request, *args, **kwargs)
 
 
-class ProductViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet):
-    tag = "Products"
-    queryset = Product.objects.all()
-    serializer_class = shapes.ProductSerializer
-    serializer_classes = {"retrieve": shapes.ProductDetailSerializer}
-    filterset_class = filters.ProductFilter
-    ordering_fields = (
-        "created_at",
-        "updated_at",
-        "name",
-        "current_price",
-        "last_changed_at",
-        "last_crawled_at",
-    )
-    lookup_value_converter = "uuid"
+class FoundUrlViewSet(mixins.ListModelMixin, ClientViewSet):
+    """Below ``/websites/{id}``."""
 
-    def get_queryset(self) -> Any:
-        rows = super().get_queryset()
-        return rows.defer("description", "attributes") if self.is_list else rows
-
-
-class OfProduct(mixins.ListModelMixin, ClientViewSet):
-    """Lists below ``/products/{id}``."""
-
-    tag = "Products"
-
-    @cached_property
-    def product(self) -> Product:
-        visible = super().owned(Product.objects.only("id"))
-        found: Product = get_object_or_404(visible, pk=self.kwargs["product_id"])
-        return found
+    tag = "Websites"
+    queryset = FoundUrl.objects.all()
+    serializer_class = FoundUrlSerializer
+    filterset_class = filters.FoundUrlFilter
+    ordering = ("-last_seen_at", "-id")
 
     def owned(self, rows: Any) -> Any:
-        return rows.filter(product_id=self.product.pk)
-
-
-class HistoryViewSet(OfProduct):
-    queryset = ProductHistory.objects.defer("raw_crawl_data")
-    serializer_class = shapes.HistorySerializer
-    query_serializers = {"list": shapes.HistoryQuerySerializer}
-    filter_backends = ()
-    ordering = ("-crawl_timestamp", "-id")
-
-    def owned(self, rows: Any) -> Any:
-        span = self.query
-        # The time bounds keep PostgreSQL within the months that are asked for.
-        return (
-            super()
-            .owned(rows)
-            .filter(crawl_timestamp__gte=span["from"], crawl_timestamp__lte=span["to"])
-        )
+        visible = super().owned(Website.objects.only("id"))
+        return rows.filter(website=get_object_or_404(visible, pk=self.kwargs["website_id"]))
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List the checks of a product, the newest first."""
+        """List the URLs that discovery found, and why each was read or not."""
         return super().list(request, *args, **kwargs)
-
-
-class ProductChangeViewSet(OfProduct):
-    queryset = Change.objects.select_related("product")
-    serializer_class = shapes.ChangeSerializer
-    filterset_class = filters.ProductChangeFilter
-    ordering = ("-occurred_at", "-id")
-
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List the changes of a product, the newest first."""
-        return super().list(request, *args, **kwargs)
-
-
-class ChangeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet):
-    tag = "Changes"
-    queryset = Change.objects.select_related("product").defer(
-        "product__description", "product__attributes"
-    )
-    serializer_class = shapes.ChangeSerializer
-    filterset_class = filters.ChangeFilter
-    ordering = ("-occurred_at", "-id")
-    lookup_value_converter = "uuid"

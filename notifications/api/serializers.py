@@ -7,9 +7,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.drf.serializers import StrictSerializer
-from notifications.endpoints import MAX_GRACE_SECONDS, MAX_TIMEOUT_SECONDS, URL_CHARS
+from notifications.attempts import sent_headers
+from notifications.endpoints import (
+    MAX_GRACE_SECONDS,
+    MAX_THROTTLE,
+    MAX_TIMEOUT_SECONDS,
+    URL_CHARS,
+)
+from notifications.headers import MAX_HEADERS, VALUE_CHARS, unpack
 from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
-from notifications.sending import request_headers
 
 MAX_SEQUENCE = 2**63 - 1
 MAX_PATTERNS = 50
@@ -17,6 +23,10 @@ MAX_PATTERNS = 50
 
 class EndpointSerializer(serializers.ModelSerializer[WebhookEndpoint]):
     client_id = serializers.UUIDField(read_only=True)
+    header_names = serializers.SerializerMethodField(
+        help_text="Your own headers; their values are never shown."
+    )
+    has_own_secret = serializers.SerializerMethodField()
 
     class Meta:
         model = WebhookEndpoint
@@ -31,15 +41,28 @@ class EndpointSerializer(serializers.ModelSerializer[WebhookEndpoint]):
             "disabled_reason",
             "failing_since",
             "timeout_seconds",
+            "throttle_per_second",
+            "resting_until",
+            "header_names",
+            "has_own_secret",
+            "secret_rotation_expires_at",
             "created_at",
             "updated_at",
         ]
         read_only_fields = fields
 
+    def get_header_names(self, endpoint: WebhookEndpoint) -> list[str]:
+        return sorted(unpack(endpoint.headers))
+
+    def get_has_own_secret(self, endpoint: WebhookEndpoint) -> bool:
+        return bool(endpoint.secret_current)
+
 
 class CreatedEndpointSerializer(EndpointSerializer):
     secret = serializers.CharField(
-        source="secret_current", read_only=True, help_text="Shown once: keep it."
+        source="secret_current",
+        read_only=True,
+        help_text="Shown once: keep it. Empty when the client's own secret signs.",
     )
 
     class Meta(EndpointSerializer.Meta):
@@ -60,6 +83,28 @@ class EndpointInputSerializer(StrictSerializer):
     timeout_seconds = serializers.IntegerField(
         min_value=1, max_value=MAX_TIMEOUT_SECONDS, required=False
     )
+    throttle_per_second = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_THROTTLE,
+        allow_null=True,
+        required=False,
+        help_text="At most so many deliveries a second.",
+    )
+    headers = serializers.DictField(
+        child=serializers.CharField(max_length=VALUE_CHARS, allow_blank=True),
+        required=False,
+        help_text=f"Up to {MAX_HEADERS} headers that every request carries; kept encrypted. "
+        "They replace those given before.",
+    )
+
+
+class NewEndpointSerializer(EndpointInputSerializer):
+    website_id = serializers.UUIDField(
+        required=False, allow_null=True, help_text="Only events of this website."
+    )
+    own_secret = serializers.BooleanField(
+        required=False, help_text="False: the client's secret signs. True by default."
+    )
 
 
 class EndpointChangeSerializer(EndpointInputSerializer):
@@ -78,6 +123,15 @@ class RotationInputSerializer(StrictSerializer):
 class RotationSerializer(serializers.Serializer[Any]):
     secret = serializers.CharField(help_text="Shown once: keep it.")
     grace_seconds = serializers.IntegerField()
+
+
+class RecoveryInputSerializer(StrictSerializer):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(required=False, help_text="Now, unless given.")
+
+
+class RecoverySerializer(serializers.Serializer[Any]):
+    deliveries = serializers.IntegerField(help_text="How many are being sent.")
 
 
 class EventSerializer(serializers.Serializer[Event]):
@@ -157,22 +211,18 @@ class AttemptSerializer(serializers.ModelSerializer[DeliveryAttempt]):
         fields = [
             "number",
             "attempted_at",
+            "url",
             "request_headers",
             "status_code",
             "duration_ms",
+            "response_headers",
             "response_body",
             "error",
         ]
         read_only_fields = fields
 
     def get_request_headers(self, attempt: DeliveryAttempt) -> dict[str, str]:
-        event = attempt.delivery.event
-        return request_headers(
-            delivery_id=attempt.delivery_id,
-            event_id=event.public_id,
-            event_type=event.type,
-            signature=attempt.signature_header,
-        )
+        return sent_headers(attempt)
 
 
 class DeliveryDetailSerializer(DeliverySerializer):

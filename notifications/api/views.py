@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from accounts.authentication import actor_of
 from common.drf.views import ApiView, ClientViewSet
-from notifications import endpoints
+from notifications import endpoints, redelivery
 from notifications.api import serializers as forms
 from notifications.catalogue import TYPES
 from notifications.models import Delivery, Event, WebhookEndpoint
@@ -27,9 +27,10 @@ class WebhookViewSet(
     queryset = WebhookEndpoint.objects.select_related("client")
     serializer_class = forms.EndpointSerializer
     serializer_classes = {
-        "create": forms.EndpointInputSerializer,
+        "create": forms.NewEndpointSerializer,
         "partial_update": forms.EndpointChangeSerializer,
         "rotate_secret": forms.RotationInputSerializer,
+        "recover": forms.RecoveryInputSerializer,
     }
     lookup_value_converter = "uuid"
 
@@ -67,6 +68,13 @@ class WebhookViewSet(
         grace_seconds = self.valid_data()["grace_seconds"]
         secret = endpoints.rotate_secret(self.get_object(), grace_seconds, actor_of(request))
         return Response({"secret": secret, "grace_seconds": grace_seconds})
+
+    @extend_schema(responses={202: forms.RecoverySerializer})
+    @action(methods=["post"], detail=True)
+    def recover(self, request: Request, pk: uuid.UUID) -> Response:
+        """Send everything of a time range that a webhook endpoint has not accepted."""
+        count = redelivery.recover(self.get_object(), actor=actor_of(request), **self.valid_data())
+        return Response({"deliveries": count}, status=202)
 
 
 class EventViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewSet):
@@ -127,5 +135,5 @@ class DeliveryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientVi
     @action(methods=["post"], detail=True)
     def redeliver(self, request: Request, pk: uuid.UUID) -> Response:
         """Send a delivery once more, now."""
-        delivery = endpoints.redeliver(self.get_object(), actor_of(request))
+        delivery = redelivery.redeliver(self.get_object(), actor_of(request))
         return Response(forms.DeliverySerializer(delivery).data, status=202)

@@ -62,6 +62,7 @@ class LoopbackServer:
         self._loop = self._thread = None
         if loop is None or thread is None:
             return
+        asyncio.run_coroutine_threadsafe(let_go(), loop).result(STOP_TIMEOUT_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(STOP_TIMEOUT_SECONDS)
         loop.close()
@@ -76,3 +77,16 @@ class LoopbackServer:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+async def let_go() -> None:
+    """End what outlives a server that was closed: a connection whose other side does not
+    read is never flushed, and one that came last is known to nobody."""
+    loop = asyncio.get_running_loop()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for transport in list(getattr(loop, "_transports", {}).values()):
+        transport.abort()
+    await asyncio.sleep(0)  # the aborted are told in the next round

@@ -13,7 +13,7 @@ from accounts.models import ApiKey
 from monitoring.models import Product
 from tests.console.conftest import Console
 from tests.factories.accounts import ApiKeyFactory, ClientFactory, UserFactory
-from tests.factories.crawling import CrawlErrorFactory
+from tests.factories.crawling import CrawlErrorFactory, DomainProxyFactory
 from tests.factories.monitoring import ChangeFactory, HistoryFactory, ProductFactory, WebsiteFactory
 from tests.factories.notifications import DeliveryFactory
 from tests.factories.static import static_root  # noqa: F401
@@ -32,6 +32,7 @@ def fill_every_list(name: str = "Desk lamp") -> None:
     HistoryFactory.create(product=product, price_changed=True)
     ChangeFactory.create(product=product, rule=name)
     CrawlErrorFactory.create(message=name)
+    DomainProxyFactory.create(proxy__pool=name[:64])
     DeliveryFactory.create(endpoint__client=website.client)
     ApiKeyFactory.create(client=website.client, name=name)
 
@@ -154,3 +155,15 @@ def test_the_page_to_read_the_api_draws_itself(visitor: Console) -> None:
     expect(page.locator("[data-section-id]").first).to_be_visible()
     page.wait_for_load_state("networkidle")
     visitor.troubles = [trouble for trouble in visitor.troubles if EMBLEM not in trouble]
+
+
+def test_a_list_of_proxies_is_pasted_looked_at_and_imported(console: Console) -> None:
+    page = console.open("/admin/crawling/proxy/")
+    page.get_by_role("link", name="Import a list").click()
+    page.fill("[name=text]", "93.184.216.34:8000\nsocks5://ann:secret@93.184.216.35:1080")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("2 would be imported")).to_be_visible()
+    expect(page.get_by_role("row", name="93.184.216.35")).to_contain_text("New")
+    page.get_by_role("button", name="Import").click()
+    expect(page.get_by_text("2 imported")).to_be_visible()
+    expect(page.get_by_role("row", name="socks5://93.184.216.35:1080")).to_be_visible()

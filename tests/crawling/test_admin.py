@@ -27,11 +27,14 @@ PACE = {
     "is_active": "on",
     "blocked_reason": "",
     "parser_name": "generic",
+    "proxy_rotation": "lru",
     "maintenance_start": "",
     "maintenance_end": "",
     "maintenance_timezone": "UTC",
     "breaker_threshold": "5",
     "breaker_timeout_s": "300",
+    "domain_proxies-TOTAL_FORMS": "0",
+    "domain_proxies-INITIAL_FORMS": "0",
 }
 
 

@@ -16,7 +16,7 @@ from crawling.slices import run_slice
 from crawling.tasks import parse_slice, return_expired_leases
 from extraction.items import NoProduct
 from extraction.product import extract_product
-from monitoring import intake, runs
+from monitoring import reading, runs
 from monitoring.models import Product, ProductHistory, Website
 from notifications.models import Event
 from tests.factories.monitoring import ProductFactory, WebsiteFactory
@@ -34,11 +34,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The addresses of the pages that were read for their meaning."""
     found: list[str] = []
 
-    def remember(body: bytes, url: str) -> Any:
+    def remember(body: bytes, url: str, **known: Any) -> Any:
         found.append(url)
-        return extract_product(body, url)
+        return extract_product(body, url, **known)
 
-    monkeypatch.setattr(intake, "extract_product", remember)
+    monkeypatch.setattr(reading, "extract_product", remember)
     return found
 
 
@@ -57,7 +57,7 @@ def watch(shop: ScriptedShop, path: str = "") -> Product:
 def check(website: Website) -> CrawlTask:
     runs.start_monitoring(website, triggered_by="manual")
     run_slice(5)
-    return CrawlTask.objects.filter(website_id=website.pk).latest("created_at")
+    return CrawlTask.objects.filter(website_id=website.pk, purpose="product").latest("created_at")
 
 
 def rows(product: Product) -> list[tuple[Any, ...]]:
@@ -87,7 +87,7 @@ def test_an_unchanged_page_is_not_read_again_and_its_check_counts(
 def test_a_changed_page_is_read_and_told(shop: ScriptedShop, read: list[str]) -> None:
     product = watch(shop)
     check(product.website)
-    shop.set_price(SLUG, "1.00")
+    shop.set_price(SLUG, "30.00")
     task = check(product.website)
     assert (task.http_status, task.from_cache, len(read)) == (200, False, 2)
     assert Event.objects.filter(type="product.price_changed").count() == 1
@@ -122,13 +122,13 @@ def test_a_page_that_is_read_no_more_loses_its_validator(
 ) -> None:
     product = watch(shop)
     check(product.website)
-    shop.set_price(SLUG, "1.00")
+    shop.set_price(SLUG, "30.00")
     with monkeypatch.context() as patched:
-        patched.setattr(intake, "extract_product", lambda *_: NoProduct("nothing"))
+        patched.setattr(reading, "extract_product", lambda *_, **__: NoProduct("nothing"))
         assert check(product.website).status == "failed"
     assert not PageValidator.objects.exists()
     assert check(product.website).http_status == 200
-    assert rows(product)[-1][0] == 1
+    assert rows(product)[-1][0] == 30
 
 
 def test_a_parser_of_today_reads_an_unchanged_page_again(
@@ -231,7 +231,7 @@ def test_a_page_that_could_not_be_read_gets_its_row_when_it_can(
 ) -> None:
     product = watch(shop)
     with monkeypatch.context() as patched:
-        patched.setattr(intake, "extract_product", lambda *_: NoProduct("nothing"))
+        patched.setattr(reading, "extract_product", lambda *_, **__: NoProduct("nothing"))
         task = check(product.website)
     assert (task.status, rows(product)) == ("failed", [])
     read_again(task)
@@ -244,13 +244,13 @@ def test_an_older_page_that_is_read_again_does_not_turn_back_the_product(
 ) -> None:
     product = watch(shop)
     old = check(product.website)
-    shop.set_price(SLUG, "1.00")
+    shop.set_price(SLUG, "30.00")
     check(product.website)
     ProductHistory.objects.filter(crawl_task_id=old.pk).delete()
     read_again(old)
     product.refresh_from_db()
-    assert product.current_price == 1
-    assert [row[0] for row in rows(product)][-1] == 1
+    assert product.current_price == 30
+    assert [row[0] for row in rows(product)][-1] == 30
     assert len(rows(product)) == 2
 
 

@@ -15,6 +15,7 @@ from crawling.fetching import Page
 from crawling.frontier import Target
 from crawling.models import CrawlTask, Domain, DomainProxy, LedgerEntry, Proxy
 from crawling.slices import run_slice
+from tests.factories.accounts import api_for
 from tests.shop.proxies import LISTEN, HttpProxy, LoopbackProxy, Socks5Proxy, hang_up
 from tests.shop.server import ScriptedShop
 
@@ -68,6 +69,11 @@ def test_pages_and_robots_go_through_the_proxy_and_are_told(
         submit(shop.product_urls[:3], proxy, username="bob", password="pa:ss")
         run_slice(3)
         assert statuses() == {"completed"}
+        task, used = CrawlTask.objects.all()[0], Proxy.objects.get()
+        tasks = api_for(None).get(f"/api/v1/tasks/{task.pk}")
+        assert tasks.json()["proxy_id"] == str(used.pk)
+        tries = api_for(None).get(f"/api/v1/tasks/{task.pk}/attempts").json()["items"]
+        assert {one["proxy_id"] for one in tries} == {str(used.pk)}
         assert proxy.requests
     kept = Proxy.objects.get()
     assert set(CrawlTask.objects.values_list("proxy_id", flat=True)) == {kept.id}

@@ -13,7 +13,15 @@ from factory.declarations import (
 from factory.django import DjangoModelFactory
 
 from common.urls import normalize_url, url_hash
-from crawling.models import CrawlError, CrawlJob, CrawlTask, Domain, DomainProxy, Proxy
+from crawling.models import (
+    CrawlError,
+    CrawlJob,
+    CrawlProfile,
+    CrawlTask,
+    Domain,
+    DomainProxy,
+    Proxy,
+)
 from tests.factories.accounts import ClientFactory
 
 
@@ -26,6 +34,14 @@ class DomainFactory(DjangoModelFactory[Domain]):
 
     host = Sequence(lambda n: f"shop{n}.example")
     base_url = LazyAttribute(lambda domain: f"https://{domain.host}")
+
+
+class ProfileFactory(DjangoModelFactory[CrawlProfile]):
+    class Meta:
+        model = CrawlProfile
+
+    client = SubFactory(ClientFactory)
+    name = Sequence(lambda n: f"Profile {n}")
 
 
 class JobFactory(DjangoModelFactory[CrawlJob]):

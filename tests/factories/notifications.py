@@ -13,7 +13,7 @@ from factory.django import DjangoModelFactory
 
 from accounts.models import Client
 from common.ids import uuid7
-from notifications.models import Delivery, Event, Feed, WebhookEndpoint
+from notifications.models import Channel, Delivery, Event, Feed, WebhookEndpoint
 from tests.factories.accounts import ClientFactory
 
 
@@ -26,6 +26,16 @@ class EndpointFactory(DjangoModelFactory[WebhookEndpoint]):
 
     client = SubFactory(ClientFactory)
     url = "https://receiver.example/hooks"
+    events = ["*"]
+
+
+class ChannelFactory(DjangoModelFactory[Channel]):
+    class Meta:
+        model = Channel
+
+    client = SubFactory(ClientFactory)
+    name = "Team"
+    url = "jsons://receiver.example/room"
     events = ["*"]
 
 

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from accounts.models import AuditEntry
 from crawling.models import CrawlJob
-from monitoring.models import Product, Website
+from monitoring.models import FoundUrl, ParserHealth, Product, Website
 from notifications.models import WebhookEndpoint
 from tests.factories.accounts import ClientFactory, UserFactory
 from tests.factories.crawling import JobFactory
@@ -246,3 +246,115 @@ def test_an_operator_without_rights_sees_and_does_nothing() -> None:
     press(browser, "product", "approve", product)
     product.refresh_from_db()
     assert product.approval == "pending"
+
+
+def test_the_rules_of_discovery_are_edited_in_the_console(
+    browser: Browser, settings: Settings
+) -> None:
+    settings.EGRESS_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    website = WebsiteFactory.create(base_url=SHOP)
+    kept = ProductFactory.create(website=website, original_url=f"{SHOP}p/1", discovery_score=0.95)
+    gone = ProductFactory.create(website=website, original_url=f"{SHOP}x/1", discovery_score=0.95)
+    form = website_form(
+        name=website.name,
+        discovery_max_pages=50,
+        auto_approve_score="0.9",
+        auto_approve_include="/p/*",
+        banned_patterns="/x/*\n/y/*",
+    )
+    answer = browser.post(f"{ADMIN}/website/{website.pk}/change/", form)
+    assert answer.status_code == 302, answer.content.decode()
+    website.refresh_from_db()
+    assert website.auto_approve == {"min_score": 0.9, "include": ["/p/*"], "exclude": []}
+    assert website.banned_patterns == ["/x/*", "/y/*"]
+    assert website.discovery_max_pages == 50
+    kept.refresh_from_db()
+    gone.refresh_from_db()
+    assert (kept.approval, gone.approval) == ("approved", "rejected")
+    page = browser.get(f"{ADMIN}/website/{website.pk}/change/").content.decode()
+    assert "/y/*" in page
+    bad = browser.post(
+        f"{ADMIN}/website/{website.pk}/change/", form | {"banned_patterns": "outlet"}
+    )
+    assert "Must start with / or *" in bad.content.decode()
+
+
+def test_candidates_of_a_folder_are_banned_from_the_queue(browser: Browser) -> None:
+    website = WebsiteFactory.create(base_url=SHOP)
+    chosen, beside = (
+        ProductFactory.create(website=website, original_url=f"{SHOP}gifts/{number}")
+        for number in (1, 2)
+    )
+    other = ProductFactory.create(website=website, original_url=f"{SHOP}p/1")
+    assert "2 rejected" in press(browser, "candidate", "ban", chosen)
+    approvals = {p.pk: p.approval for p in Product.objects.all()}
+    assert approvals == {chosen.pk: "rejected", beside.pk: "rejected", other.pk: "pending"}
+    website.refresh_from_db()
+    assert website.banned_patterns == ["/gifts/*"]
+
+
+def test_the_queue_shows_possible_duplicates_and_filters_by_score(browser: Browser) -> None:
+    first = ProductFactory.create(name="Original", discovery_score=0.5)
+    ProductFactory.create(
+        website=first.website, name="Copy", duplicate_of=first, duplicate_reason="Same SKU 12"
+    )
+    page = browser.get(f"{ADMIN}/candidate/?score_min=0.9").content.decode()
+    assert "Same SKU 12: Original" in page
+    assert browser.get(f"{ADMIN}/candidate/?score_min=nonsense").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [
+        (None, "waits for a worker"),
+        ({"robots": "forbidden"}, "forbids the seed page"),
+        ({"needs_javascript": True}, "a browser is needed"),
+        ({"product_found": True, "method": "json-ld", "platform": "shopify"}, "json-ld"),
+        ({"error": "the shop answered 404", "http_status": 404}, "the shop answered 404"),
+    ],
+)
+def test_the_verdict_of_the_test_crawl_is_shown(
+    browser: Browser, verdict: dict[str, Any] | None, text: str
+) -> None:
+    usual = {
+        "http_status": 200,
+        "robots": "allowed",
+        "product_found": False,
+        "method": "",
+        "needs_javascript": False,
+        "platform": "",
+        "error": "",
+    }
+    website = WebsiteFactory.create(test_crawl=verdict and usual | verdict)
+    assert text in browser.get(f"{ADMIN}/website/{website.pk}/change/").content.decode()
+
+
+def test_found_urls_and_parser_health_have_a_screen(browser: Browser) -> None:
+    website = WebsiteFactory.create()
+    job = JobFactory.create(website_id=website.pk)
+    row = FoundUrl.objects.create(
+        website=website,
+        url=f"{SHOP}{HOSTILE}",
+        url_hash="x",
+        job_id=job.pk,
+        purpose="discover",
+        source="link",
+        state="robots",
+        reason=HOSTILE,
+        first_seen_at=job.created_at,
+        last_seen_at=job.created_at,
+    )
+    ParserHealth.objects.create(host="shop.example", usual_pct=99, last_pct=40)
+    for page in ("foundurl/", f"foundurl/{row.pk}/change/", "parserhealth/"):
+        answer = browser.get(f"{ADMIN}/{page}")
+        assert answer.status_code == 200
+        assert "<script>alert(1)" not in answer.content.decode()
+
+
+def test_a_schedule_that_is_run_now_crawls_its_website(browser: Browser) -> None:
+    website = WebsiteFactory.create(active=True)
+    ProductFactory.create(website=website, approved=True)
+    chosen = {"action": "run_tasks", "_selected_action": [str(website.periodic_task_id)]}
+    url = "/admin/django_celery_beat/periodictask/"
+    assert "1 being crawled" in browser.post(url, chosen, follow=True).content.decode()
+    assert CrawlJob.objects.get(website_id=website.pk).triggered_by == "manual"

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import uuid
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.changes import Judgement, Rules, Seen, State, change_pct, judge, plain
+from monitoring.changes import Alert, Judgement, Rules, Seen, State, change_pct, judge, plain
 
 RULES = Rules(threshold_pct=Decimal("1.00"))
 UNKNOWN = "unknown"
@@ -101,7 +103,10 @@ def test_a_currency_seen_twice_in_a_row_is_the_new_one() -> None:
             for p, c in [("10", "EUR"), ("11", "USD"), ("11", "USD"), ("22", "USD")]
         )
     )
-    assert [kinds(look) for look in looks][2:] == [[], ["price_changed", "new_high"]]
+    assert [kinds(look) for look in looks][2:] == [
+        ["currency_changed"],
+        ["price_changed", "new_high"],
+    ]
 
 
 def test_a_page_that_names_no_currency_keeps_the_known_one() -> None:
@@ -144,5 +149,85 @@ def test_what_was_told_is_never_further_than_the_threshold_from_the_truth(
     for price, judgement in zip(prices, watch(*(seen(str(p)) for p in prices)), strict=True):
         told = judgement.state.notified_price
         assert told is not None
+        if judgement.held:
+            assert judgement.state.held_price == price
+            continue
         pct = change_pct(told, price)
         assert told == price or (pct is not None and abs(pct) < RULES.threshold_pct)
+
+
+def alert(kind: str, value: str = "0", **options: Any) -> Alert:
+    return Alert(uuid.UUID(int=1), kind, Decimal(value), **options)
+
+
+def ruled(*alerts: Alert) -> Rules:
+    return Rules(Decimal("1.00"), alerts=alerts)
+
+
+def test_a_step_rule_takes_the_place_of_the_threshold_and_keeps_its_direction() -> None:
+    rules = ruled(alert("percent", "5", direction="down"))
+    assert kinds(watch(seen("100"), seen("97"), rules=rules)[-1]) == []
+    assert kinds(watch(seen("100"), seen("110"), rules=rules)[-1]) == []
+    assert kinds(watch(seen("100"), seen("94"), rules=rules)[-1]) == ["price_changed", "new_low"]
+
+
+def test_a_target_is_told_when_it_is_crossed_and_not_again_below_it() -> None:
+    rules = ruled(alert("percent", "50"), alert("target_below", "95"))
+    looks = watch(*map(seen, ["100", "94", "93", "96", "94.5"]), rules=rules)
+    assert [kinds(look) for look in looks[:3]] == [[], ["target_reached"], []]
+    # It must have been told above the target before it is told below it again.
+    assert kinds(looks[4]) == []
+
+
+def test_any_new_low_is_told_under_its_own_rule_however_small() -> None:
+    rules = ruled(alert("new_low"))
+    assert kinds(watch(seen("100"), seen("99.90"), rules=rules)[-1]) == ["new_low"]
+
+
+def test_a_resting_rule_is_quiet_and_the_difference_is_told_when_it_is_armed_again() -> None:
+    resting = ruled(alert("percent", "1", armed=False))
+    quiet = watch(seen("100"), seen("90"), rules=resting)[-1]
+    assert kinds(quiet) == []
+    later = judge(quiet.state, seen("90"), ruled(alert("percent", "1")))
+    assert kinds(later) == ["price_changed"]
+
+
+def test_only_the_stock_transitions_asked_for_are_told() -> None:
+    rules = ruled(alert("stock", stock_to=frozenset({"in_stock"})))
+    states = ("in_stock", "out_of_stock", "in_stock")
+    looks = watch(*(seen("10", stock=stock) for stock in states), rules=rules)
+    assert [kinds(look) for look in looks] == [[], [], ["stock_changed", "back_in_stock"]]
+
+
+def test_a_rule_that_wants_confirmation_holds_a_plain_step() -> None:
+    rules = ruled(alert("percent", "1", confirm=True))
+    looks = watch(seen("100"), seen("90"), seen("90"), rules=rules)
+    assert looks[1].held
+    assert looks[1].state.price == 100
+    assert looks[2].confirmed
+    assert [news.quarantined for news in looks[2].news] == [False, False]
+
+
+@pytest.mark.parametrize("price", ["1000", "10000", "0.00", "119.00", "84.03", "8.33", "620"])
+def test_an_implausible_price_moves_nothing_until_it_is_seen_again(price: str) -> None:
+    looks = watch(seen("100"), seen(price), seen(price))
+    assert looks[1].held
+    assert looks[1].state.price == looks[1].state.notified_price == 100
+    assert not looks[1].price_changed
+    assert all(news.quarantined for news in looks[1].news)
+    assert looks[2].confirmed
+    assert looks[2].state.price == Decimal(price)
+    assert "price_changed" in kinds(looks[2])
+
+
+def test_an_implausible_price_that_is_gone_at_the_second_look_is_refuted() -> None:
+    looks = watch(seen("100"), seen("1.00"), seen("100"))
+    assert looks[2].refuted
+    assert kinds(looks[2]) == []
+    assert looks[2].state.held_price is None
+    assert looks[2].state.lowest == 100
+
+
+@pytest.mark.parametrize("price", ["80", "75", "50", "110", "150", "99.99", "119.50"])
+def test_an_everyday_step_is_believed_at_once(price: str) -> None:
+    assert not watch(seen("100"), seen(price))[-1].held

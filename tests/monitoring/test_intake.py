@@ -74,18 +74,19 @@ def pages(
 
 
 def test_a_batch_costs_a_handful_of_statements_however_many_pages(website: Website) -> None:
-    watch(website, 200)
+    # One page more than the batch: the end of a run is another story.
+    watch(website, 201)
     hand_over(pages(claim(website), body("10.00")))
     runs.start_monitoring(website, triggered_by="manual")
     domain = Domain.objects.get()
-    changed = {f"https://shop.example/p/{n}": body("9.00") for n in range(20)}
     with CaptureQueriesContext(
         connection,
     ) as queries:
         claims = leases.claim_tasks({domain.pk: 200})
+        changed = {claim.url: body("9.00") for claim in claims[:20]}
         assert hand_over(pages(claims, body("10.00"), changed)) == 200
     assert len(queries) / 200 < 0.2
-    assert ProductHistory.objects.count() == 400
+    assert ProductHistory.objects.count() == 401
     assert Event.objects.filter(type="product.price_changed").count() == 20
 
 
@@ -237,7 +238,7 @@ def test_a_price_that_grows_beyond_all_bounds_is_kept_without_a_percentage(
     website: Website,
 ) -> None:
     (product,) = watch(website, 1)
-    for price in ("0.01", "1500000"):
+    for price in ("0.01", "1500000", "1500000"):
         hand_over(pages(claim(website), body(price)))
     product.refresh_from_db()
     assert product.current_price == 1500000
@@ -248,4 +249,4 @@ def test_the_reason_of_a_failed_run_is_in_its_summary(website: Website) -> None:
     watch(website, 2)
     hand_over(pages(claim(website), b"<h1>nothing here</h1>"))
     summary = CrawlJob.objects.get().error_summary
-    assert summary == "2 × parse: no product: no product data on the page"
+    assert summary.startswith("2 × parse: no product: ")

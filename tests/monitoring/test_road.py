@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import jsonschema  # type: ignore[import-untyped]
+import orjson
 import pytest
 from django.utils import timezone
 from pytest_django import Settings
@@ -16,6 +18,7 @@ from crawling.slices import run_slice
 from monitoring import approval, registration, runs
 from monitoring.models import Change, Product, ProductHistory, Website
 from monitoring.registration import Registration
+from notifications.catalogue import TYPES
 from notifications.models import Event
 from tests.shop.server import ScriptedShop
 
@@ -67,5 +70,7 @@ def test_a_registered_shop_is_discovered_approved_and_watched(
     change = Change.objects.get(kind="price_changed")
     assert Decimal(change.new) == Decimal("29.90")
     assert Event.objects.filter(type="product.price_changed").count() == 1
+    for event in Event.objects.all():
+        jsonschema.validate(orjson.loads(event.body), TYPES[event.type].schema)
     job = CrawlJob.objects.filter(kind="monitor").get()
     assert (job.status, job.processed, job.changes) == ("success", len(shop.slugs), 2)

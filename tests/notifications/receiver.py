@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+from dataclasses import dataclass
 
 from aiohttp import web
+
+from obsrv.demo.loopback import HOST, LoopbackServer
 
 
 @dataclass(frozen=True)
@@ -34,42 +32,26 @@ def always(status: int, **headers: str) -> Answer:
     return answer
 
 
-@dataclass
-class Receiver:
-    answer: Answer = fine
-    got: list[Got] = field(default_factory=list)
-    port: int = 0
+class Receiver(LoopbackServer):
+    def __init__(self, answer: Answer = fine) -> None:
+        super().__init__()
+        self.answer = answer
+        self.got: list[Got] = []
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/hooks"
+        return f"{super().url}/hooks"
 
-    def __enter__(self) -> Self:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _start(self) -> None:
+    async def open(self, port: int) -> int:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        await web.TCPSite(self._runner, HOST, port).start()
+        return int(self._runner.addresses[0][1])
+
+    async def close(self) -> None:
+        await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.Response:
         got = Got(request.path, dict(request.headers), await request.read())

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import json
 import socket
 import uuid
 from collections import Counter
@@ -17,44 +16,20 @@ from django.db import connections, transaction
 from django.utils import timezone
 
 from accounts.audit import SYSTEM
-from accounts.models import AuditEntry, Client
-from notifications import delivery
-from notifications.catalogue import TYPES
-from notifications.delivery import claim, deliver_due, has_due, record
+from accounts.models import AuditEntry
+from notifications import claims, delivery
+from notifications.claims import claim, has_due
+from notifications.delivery import deliver_due
 from notifications.endpoints import live_secrets, rotate_secret
-from notifications.events import EventDraft, publish
 from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
+from notifications.results import record
 from notifications.sending import Outcome
 from tests.factories.accounts import ClientFactory
 from tests.factories.notifications import DeliveryFactory, EndpointFactory, EventFactory
 from tests.notifications.receiver import Got, Receiver, always, fine
+from tests.notifications.sending_tools import make_due, names, tell
 
 pytestmark = pytest.mark.django_db
-
-
-def tell(client: Client, count: int = 1, object_id: uuid.UUID | None = None) -> list[uuid.UUID]:
-    return publish(
-        [
-            EventDraft(
-                client_id=client.pk,
-                type="product.price_changed",
-                cause=uuid.uuid4(),
-                data=TYPES["product.price_changed"].data,
-                occurred_at=timezone.now(),
-                object_id=object_id,
-            )
-            for _ in range(count)
-        ]
-    )
-
-
-def make_due() -> None:
-    past = timezone.now() - dt.timedelta(seconds=1)
-    Delivery.objects.filter(status__in=Delivery.OPEN).update(next_retry_at=past)
-
-
-def names(got: list[Got]) -> list[str]:
-    return [json.loads(one.body)["id"] for one in got]
 
 
 def test_both_secrets_verify_what_arrives_during_a_rotation(receiver: Receiver) -> None:
@@ -356,7 +331,7 @@ def test_a_failing_endpoint_gets_a_small_share_of_a_batch() -> None:
     tell(failing.client, 30)
     tell(well.client, 30)
     shares = Counter(parcel.target.id for parcel in claim(limit=20))
-    assert shares[failing.pk] <= delivery.FAILING_BATCH
+    assert shares[failing.pk] <= claims.FAILING_BATCH
     assert shares[well.pk] >= 15
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.audit import SYSTEM
 from accounts.models import AuditEntry
 from common.errors import Conflict, Invalid, InvalidState, LimitReached, UrlBlocked, UrlInvalid
-from notifications import endpoints
+from notifications import endpoints, redelivery
 from notifications.models import Delivery, Event, WebhookEndpoint
 from tests.factories.accounts import ClientFactory
 from tests.factories.notifications import DeliveryFactory, EndpointFactory
@@ -172,12 +172,12 @@ def test_nothing_is_sent_by_hand_to_a_disabled_endpoint() -> None:
     with pytest.raises(InvalidState):
         endpoints.send_test(row.endpoint, SYSTEM)
     with pytest.raises(InvalidState):
-        endpoints.redeliver(row, SYSTEM)
+        redelivery.redeliver(row, SYSTEM)
 
 
 def test_redelivering_makes_it_due_again() -> None:
     row = DeliveryFactory.create(status="exhausted", attempt_number=8)
-    again = endpoints.redeliver(row, SYSTEM)
+    again = redelivery.redeliver(row, SYSTEM)
     assert (again.status, again.attempt_number) == ("pending", 8)
     assert AuditEntry.objects.get().before == {"status": "exhausted"}
 
@@ -185,7 +185,7 @@ def test_redelivering_makes_it_due_again() -> None:
 def test_what_is_being_sent_cannot_be_redelivered() -> None:
     row = DeliveryFactory.create(leased_until=timezone.now() + dt.timedelta(seconds=30))
     with pytest.raises(InvalidState):
-        endpoints.redeliver(row, SYSTEM)
+        redelivery.redeliver(row, SYSTEM)
 
 
 def test_http_is_allowed_where_the_operator_says_so(settings: Any) -> None:

@@ -6,8 +6,13 @@ import pytest
 from django.utils import timezone
 
 from notifications import retention
-from notifications.models import Delivery, DeliveryAttempt
-from tests.factories.notifications import DeliveryFactory, EndpointFactory
+from notifications.models import Delivery, DeliveryAttempt, Notice
+from tests.factories.notifications import (
+    ChannelFactory,
+    DeliveryFactory,
+    EndpointFactory,
+    EventFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -42,3 +47,13 @@ def test_a_secret_whose_grace_is_over_is_forgotten() -> None:
     over.refresh_from_db()
     live.refresh_from_db()
     assert (over.secret_previous, live.secret_previous) == ("", "whsec_b2xk")
+
+
+def test_notices_are_forgotten_after_thirty_days_unless_they_still_wait() -> None:
+    channel, now = ChannelFactory.create(), timezone.now()
+    for status, days in (("sent", 31), ("pending", 31), ("sent", 29)):
+        event = EventFactory.create(client=channel.client)
+        row = Notice.objects.create(channel=channel, event=event, status=status, due_at=now)
+        Notice.objects.filter(pk=row.pk).update(created_at=now - dt.timedelta(days=days))
+    assert retention.purge_notices() == 1
+    assert Notice.objects.count() == 2

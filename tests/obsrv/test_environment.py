@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from obsrv.environment import Environment
 
 
 @pytest.mark.parametrize(
@@ -36,3 +39,22 @@ def test_a_setting_that_makes_no_sense_is_one_sentence(
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr.strip()) == (1, "", sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "pauses"), [("", [1, 2]), ("short", [1, 2]), ("5", [5]), ("5, 300", [5, 300])]
+)
+def test_pauses_are_a_list_or_the_name_of_one(
+    monkeypatch: pytest.MonkeyPatch, text: str, pauses: list[int]
+) -> None:
+    monkeypatch.setenv("PAUSES", text)
+    assert Environment().pauses("PAUSES", {"short": [1, 2]}, default="short") == pauses
+
+
+@pytest.mark.parametrize("text", ["long", "5,,6", "5,-1", "0", "5;6"])
+def test_pauses_that_make_no_sense_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("PAUSES", text)
+    with pytest.raises(ImproperlyConfigured, match="PAUSES must be one of short, or seconds"):
+        Environment().pauses("PAUSES", {"short": [1, 2]}, default="short")

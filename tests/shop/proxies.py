@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import Self
 
 from common.proxying import Protocol, ProxyAddress
+from obsrv.demo.loopback import let_go
 
 Script = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]] | None
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -66,10 +67,7 @@ class LoopbackProxy:
         self._ready.set()
         await self._over.wait()
         server.close()
-        open_tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in open_tasks:
-            task.cancel()
-        await asyncio.gather(*open_tasks, return_exceptions=True)
+        await let_go()
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

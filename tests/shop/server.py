@@ -23,6 +23,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from obsrv.demo import pages
 from obsrv.demo.shop import DemoShop, html, robots_text
+from tests.shop.platforms import PlatformPages
 
 MIB = 1024 * 1024
 CHUNK = b"<p>" + b"x" * (64 * 1024 - 7) + b"</p>"
@@ -79,6 +80,7 @@ class Hit:
     query: str
     user_agent: str
     started: float
+    headers: dict[str, str] = field(default_factory=dict)
     ended: float = 0
     status: int = 0
 
@@ -90,6 +92,7 @@ class ScriptedShop(DemoShop):
         super().__init__(port)
         self.robots = Robots()
         self.validators = True
+        self.platforms = PlatformPages(self.catalogue)
         self._hits: list[Hit] = []
         self._hits_lock = threading.Lock()
         self._busy: Counter[str] = Counter()
@@ -145,6 +148,8 @@ class ScriptedShop(DemoShop):
             web.get("/too-big", too_big),
             web.get("/bomb", bomb),
             web.get("/truncated", truncated),
+            web.get("/", self._marked_home),
+            *self.platforms.routes(),
             *super().routes(),
         ]
 
@@ -169,6 +174,7 @@ class ScriptedShop(DemoShop):
             query=request.query_string,
             user_agent=request.headers.get("User-Agent", ""),
             started=time.monotonic(),
+            headers=dict(request.headers),
         )
         with self._hits_lock:
             self._hits.append(hit)
@@ -200,6 +206,10 @@ class ScriptedShop(DemoShop):
         await asyncio.sleep(robots.delay_seconds)
         text = robots_text(request) if robots.body is None else robots.body
         return web.Response(text=text, status=robots.status, headers=robots.headers)
+
+    async def _marked_home(self, request: web.Request) -> web.StreamResponse:
+        page = pages.listing_page("Things that last", self.catalogue.all())
+        return html(self.platforms.marked(page))
 
     async def _flaky(self, request: web.Request) -> web.StreamResponse:
         """503 for the first ``times`` requests of this very URL, then a page."""

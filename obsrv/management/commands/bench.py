@@ -14,7 +14,17 @@ from rich.table import Table
 
 from obsrv import services
 
-BENCHES = ("api", "claims", "fetch", "memory", "pipeline", "politeness")
+BENCHES = (
+    "api",
+    "claims",
+    "extraction",
+    "fetch",
+    "history",
+    "memory",
+    "pipeline",
+    "politeness",
+    "webhooks",
+)
 # Set in the process that measures: it has servers of its own, apart from anyone's data.
 INSIDE = "OBSRV_BENCH"
 
@@ -28,6 +38,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--quick", action="store_true", help="less data, fewer repetitions")
 
+        parser.add_argument("--cases", default="", help="extraction: a folder of judged pages")
+
     def handle(self, *args: Any, **options: Any) -> None:
         if INSIDE not in os.environ:
             self._run_apart()
@@ -37,7 +49,8 @@ class Command(BaseCommand):
             raise CommandError(f"benchmarks need a checkout: {error}") from error
         services.start()
         call_command("migrate", verbosity=0)
-        figures = bench.measure(quick=options["quick"])
+        extra = {"cases": options["cases"]} if options["cases"] else {}
+        figures = bench.measure(quick=options["quick"], **extra)
         report = {"bench": options["name"], "figures": figures, "load": os.getloadavg()[0]}
         if options["json"]:
             self.stdout.write(json.dumps(report))

@@ -48,6 +48,7 @@ def test_the_pace_is_changed_and_logged(operator: Any) -> None:
         "maintenance_end": "04:30:00",
         "maintenance_timezone": "Europe/Berlin",
         "breaker_threshold": 3,
+        "proxy_rotation": "least_used",
         "is_active": False,
     }
     body = operator.patch(f"{DOMAINS}/{domain.host}", changes).json()
@@ -81,6 +82,7 @@ def test_a_stale_change_is_refused(operator: Any) -> None:
         ({"maintenance_start": "22:00", "maintenance_end": "22:00"}, "maintenance_end"),
         ({"maintenance_timezone": "Mars/North"}, "maintenance_timezone"),
         ({"parser_name": "magic"}, "parser_name"),
+        ({"proxy_rotation": "sideways"}, "proxy_rotation"),
         ({"host": "other.example"}, "host"),
     ],
 )

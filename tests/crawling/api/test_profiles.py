@@ -7,6 +7,7 @@ from django.test import Client as Browser
 
 from accounts.models import AuditEntry, Client
 from crawling.models import CrawlProfile
+from tests.factories.crawling import ProfileFactory
 
 pytestmark = pytest.mark.django_db
 PROFILES = "/api/v1/crawl-profiles"
@@ -68,3 +69,12 @@ def test_the_audit_log_keeps_no_header_values(api: Any) -> None:
 def test_reading_needs_a_key_and_writing_its_scope(client: Browser, reader: Any) -> None:
     assert client.get(PROFILES).status_code == 401
     assert reader.post(PROFILES, {"name": "a"}).status_code == 403
+
+
+def test_a_client_may_change_the_rest_of_a_profile_that_passes_over_robots(
+    api: Any, client_row: Client
+) -> None:
+    profile = ProfileFactory.create(client=client_row, respect_robots=False)
+    path = f"{PROFILES}/{profile.pk}"
+    assert api.patch(path, {"max_depth": 1}).status_code == 200
+    assert api.patch(path, {"respect_robots": False}).status_code == 400

@@ -7,9 +7,11 @@ from django.test import Client as Browser
 from pytest_django import Settings
 
 from accounts.models import AuditEntry
+from crawling.models import CrawlJob
 from monitoring import schedules
 from monitoring.models import Website
 from notifications.models import WebhookEndpoint
+from tests.factories.crawling import ProfileFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -104,3 +106,24 @@ def test_only_its_own_client_with_a_writing_key_may(
     assert reader.patch(path, {"name": "New"}).status_code == 403
     assert stranger.patch(path, {"name": "New"}).status_code == 404
     assert not Website.objects.filter(name="New").exists()
+
+
+def test_a_website_is_crawled_by_its_profile(api: Any, path: str, website: Website) -> None:
+    profile = ProfileFactory.create(client=website.client)
+    answer = api.patch(path, {"crawl_profile_id": str(profile.pk)})
+    assert (answer.status_code, answer.json()["crawl_profile_id"]) == (200, str(profile.pk))
+    job = api.post(f"{path}/discover").json()
+    assert CrawlJob.objects.get(pk=job["id"]).profile == profile
+    assert api.patch(path, {"crawl_profile_id": None}).json()["crawl_profile_id"] is None
+
+
+@pytest.mark.parametrize(
+    "profile", [{}, {"client": None, "respect_robots": False}], ids=["another client's", "rude"]
+)
+def test_a_profile_that_is_not_offered_is_refused(
+    api: Any, path: str, profile: dict[str, Any]
+) -> None:
+    made = ProfileFactory.create(**profile)
+    answer = api.patch(path, {"crawl_profile_id": str(made.pk)})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == "crawl_profile_id"

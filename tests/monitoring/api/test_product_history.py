@@ -82,7 +82,7 @@ def test_only_the_months_asked_for_are_touched(reader: Any, product: Product, pa
         ({"from": "yesterday"}, "from"),
         ({"from": "2026-02-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, "from"),
         ({"cursor": "x"}, "cursor"),
-        ({"interval": "day"}, "interval"),
+        ({"interval": "hour"}, "interval"),
     ],
 )
 def test_a_bad_query_is_named(reader: Any, path: str, query: dict[str, str], attr: str) -> None:

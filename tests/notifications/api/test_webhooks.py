@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 from accounts.models import AuditEntry, Client
 from notifications.models import Delivery, WebhookEndpoint
 from tests.factories.accounts import api_for
+from tests.factories.monitoring import WebsiteFactory
 from tests.factories.notifications import DeliveryFactory, EndpointFactory
 
 pytestmark = pytest.mark.django_db
@@ -118,6 +119,7 @@ def test_too_long_a_grace_is_refused(api: Any, client: Client) -> None:
         ("delete", ""),
         ("post", "/test"),
         ("post", "/rotate-secret"),
+        ("post", "/recover"),
     ],
 )
 def test_another_client_finds_nothing(
@@ -153,3 +155,40 @@ def test_a_list_needs_the_same_queries_however_long(
     api.get(PATH)
     with django_assert_max_num_queries(3):
         assert len(api.get(PATH).json()["items"]) == 10
+
+
+def test_an_endpoint_may_hear_one_website_only_and_share_the_clients_secret(
+    api: Any, client: Client
+) -> None:
+    website = WebsiteFactory.create(client=client)
+    body = {"url": URL, "website_id": str(website.pk), "own_secret": False}
+    made = api.post(PATH, body).json()
+    assert (made["website_id"], made["has_own_secret"]) == (str(website.pk), False)
+    assert made["secret"] == ""
+    assert api.post(PATH, body).status_code == 409
+
+
+def test_another_clients_website_is_none(api: Any) -> None:
+    theirs = WebsiteFactory.create()
+    for pk in (theirs.pk, uuid.uuid4()):
+        answer = api.post(PATH, {"url": URL, "website_id": str(pk)})
+        assert (answer.status_code, answer.json()["code"]) == (400, "VALIDATION_ERROR")
+    assert not WebhookEndpoint.objects.exists()
+
+
+def test_a_throttle_can_be_set_and_taken_away(api: Any, client: Client) -> None:
+    endpoint = EndpointFactory.create(client=client)
+    path = f"{PATH}/{endpoint.pk}"
+    assert api.patch(path, {"throttle_per_second": 5}).json()["throttle_per_second"] == 5
+    assert api.patch(path, {"throttle_per_second": None}).json()["throttle_per_second"] is None
+    for wrong in (0, 1001, "fast"):
+        assert api.patch(path, {"throttle_per_second": wrong}).status_code == 400
+
+
+def test_recovering_a_range(api: Any, client: Client) -> None:
+    row = DeliveryFactory.create(endpoint__client=client, status="exhausted", attempt_number=8)
+    path = f"{PATH}/{row.endpoint_id}/recover"
+    answer = api.post(path, {"since": "2020-01-01T00:00:00Z"})
+    assert (answer.status_code, answer.json()) == (202, {"deliveries": 1})
+    for wrong in ({}, {"since": "yesterday"}, {"since": "2999-01-01T00:00:00Z"}):
+        assert api.post(path, wrong).status_code == 400

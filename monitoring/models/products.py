@@ -1,110 +1,15 @@
 from __future__ import annotations
 
-from decimal import Decimal
-
-from django.contrib.postgres.fields import ArrayField
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
-from django.db.models import Q
-from django_celery_beat.models import PeriodicTask
+from django.db.models import F, Q
+from django.db.models.functions import Upper
 
 from accounts.models import Client
 from common.ids import uuid7
 from common.models import Record
-
-
-class WebsiteQuerySet(models.QuerySet["Website"]):
-    def for_client(self, client: Client) -> WebsiteQuerySet:
-        return self.filter(client=client)
-
-
-class Website(Record):
-    """A shop a client watches, with its rules and its schedule."""
-
-    class Kind(models.TextChoices):
-        SHOP = "shop"
-        CONTENT = "content"
-
-    class Status(models.TextChoices):
-        PENDING_APPROVAL = "pending_approval"
-        ACTIVE = "active"
-        PAUSED = "paused"
-        FAILED = "failed"
-
-    class Frequency(models.IntegerChoices):
-        EVERY_6_HOURS = 360
-        EVERY_8_HOURS = 480
-        EVERY_12_HOURS = 720
-        DAILY = 1440
-
-    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="websites")
-    name = models.CharField(max_length=255)
-    base_url = models.CharField("base URL", max_length=2048)
-    # Identity of base_url: a 2,048 character URL does not fit into an index.
-    base_url_hash = models.CharField(max_length=64, editable=False)
-    seed_urls = ArrayField(
-        models.CharField(max_length=2048), verbose_name="seed URLs", default=list
-    )
-    kind = models.CharField(max_length=10, choices=Kind, default=Kind.SHOP)
-    status = models.CharField(max_length=20, choices=Status, default=Status.PENDING_APPROVAL)
-    crawl_frequency_minutes = models.PositiveIntegerField(
-        choices=Frequency, default=Frequency.DAILY
-    )
-    periodic_task = models.OneToOneField(
-        PeriodicTask,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="website",
-    )
-    price_change_threshold_pct = models.DecimalField(
-        max_digits=5,
-        decimal_places=2,
-        default=Decimal("1.00"),
-        validators=[
-            MinValueValidator(Decimal("0.01")),
-            MaxValueValidator(Decimal(100)),
-        ],
-    )
-    price_change_threshold_abs = models.DecimalField(
-        max_digits=14,
-        decimal_places=4,
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(Decimal("0.0001"))],
-    )
-    retention_days = models.PositiveSmallIntegerField(
-        default=90, validators=[MinValueValidator(30), MaxValueValidator(365)]
-    )
-    approved_product_count = models.PositiveIntegerField(default=0, editable=False)
-    last_successful_crawl_at = models.DateTimeField(null=True, blank=True, editable=False)
-    last_crawl_status = models.CharField(max_length=16, blank=True, editable=False)
-    consecutive_failures = models.PositiveSmallIntegerField(default=0, editable=False)
-    webhook_enabled = models.BooleanField(default=True)
-
-    objects = WebsiteQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-created_at", "-id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["client", "base_url_hash"], name="website_once_per_client"
-            ),
-            models.CheckConstraint(
-                condition=Q(
-                    price_change_threshold_pct__gte=Decimal("0.01"),
-                    price_change_threshold_pct__lte=100,
-                ),
-                name="website_threshold_pct_range",
-            ),
-            models.CheckConstraint(
-                condition=Q(retention_days__gte=30, retention_days__lte=365),
-                name="website_retention_30_to_365",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
+from monitoring.models.websites import Website
 
 
 class StockStatus(models.TextChoices):
@@ -115,6 +20,10 @@ class StockStatus(models.TextChoices):
     BACKORDER = "backorder"
     DISCONTINUED = "discontinued"
     UNKNOWN = "unknown"
+
+
+# What full text search reads; "simple" folds case in every language and guesses no stems.
+TEXT_FIELDS = ("name", "brand", "description")
 
 
 class ProductQuerySet(models.QuerySet["Product"]):
@@ -140,6 +49,15 @@ class Product(Record):
     original_url = models.CharField("URL", max_length=2048)
     normalized_url = models.CharField("normalized URL", max_length=2048)
     url_hash = models.CharField(max_length=64)
+    # Identity of the address the page itself calls its own; empty where it names none.
+    canonical_hash = models.CharField(max_length=64, blank=True, editable=False)
+    duplicate_of = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="twins"
+    )
+    duplicate_reason = models.CharField(max_length=255, blank=True)
+    # When discovery last saw it, and since when it does not any more.
+    discovered_at = models.DateTimeField(null=True, blank=True, editable=False)
+    vanished_at = models.DateTimeField(null=True, blank=True, editable=False)
     extraction_method = models.CharField(max_length=20, blank=True)
     sku = models.CharField("SKU", max_length=255, blank=True)
     gtin = models.CharField("GTIN", max_length=14, blank=True)
@@ -149,24 +67,38 @@ class Product(Record):
     name = models.CharField(max_length=500, blank=True)
     description = models.TextField(blank=True)
     image_url = models.CharField("image URL", max_length=2048, blank=True)
+    rating = models.DecimalField(max_digits=5, decimal_places=2, null=True, blank=True)
+    review_count = models.PositiveIntegerField(null=True, blank=True)
     current_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     list_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     current_currency = models.CharField(max_length=3, blank=True)
     current_stock_status = models.CharField(
         max_length=20, choices=StockStatus, default=StockStatus.UNKNOWN
     )
+    stock_quantity = models.PositiveIntegerField(null=True, blank=True)
+    unit_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     content_hash = models.CharField(max_length=64, blank=True)
+    # Of the describing fields, so that they are written only when they differ.
+    facts_hash = models.CharField(max_length=32, blank=True, editable=False)
     # The page the current state was read from, and by which parser.
     page_hash = models.CharField(max_length=64, blank=True, editable=False)
     parser_version = models.CharField(max_length=20, blank=True, editable=False)
     attributes = models.JSONField(default=dict, blank=True)
+    # Which part of the page each field was read from.
+    provenance = models.JSONField(default=dict, blank=True, editable=False)
     # What the client was last told: small steps add up against it.
     notified_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     notified_currency = models.CharField(max_length=3, blank=True)
     notified_stock_status = models.CharField(max_length=20, choices=StockStatus, blank=True)
+    # A price that is hard to believe: it waits here for a second look.
+    held_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, editable=False)
+    held_currency = models.CharField(max_length=3, blank=True, editable=False)
+    held_reason = models.CharField(max_length=100, blank=True, editable=False)
     lowest_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     highest_price = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
     is_active = models.BooleanField(default=True)
+    # The page was not there at the last look; gone at the next one too, it is delisted.
+    missing_at = models.DateTimeField(null=True, blank=True, editable=False)
     delisted_at = models.DateTimeField(null=True, blank=True)
     last_crawled_at = models.DateTimeField(null=True, blank=True)
     last_changed_at = models.DateTimeField(null=True, blank=True)
@@ -187,6 +119,23 @@ class Product(Record):
             models.Index(fields=["-created_at", "-id"], name="product_newest"),
             models.Index(fields=["gtin"], condition=~Q(gtin=""), name="product_gtin"),
             models.Index(fields=["page_hash"], condition=~Q(page_hash=""), name="product_page"),
+            models.Index(
+                fields=["website", "canonical_hash"],
+                condition=~Q(canonical_hash=""),
+                name="product_canonical",
+            ),
+            models.Index(fields=["website", "sku"], condition=~Q(sku=""), name="product_sku"),
+            models.Index(
+                fields=["brand", "mpn"], condition=~Q(brand="") & ~Q(mpn=""), name="product_mpn"
+            ),
+            models.Index(
+                Upper("brand"), F("created_at").desc(), F("id").desc(), name="product_brand"
+            ),
+            models.Index(
+                fields=["website", "current_stock_status", "-created_at", "-id"],
+                name="product_stock",
+            ),
+            GinIndex(SearchVector(*TEXT_FIELDS, config="simple"), name="product_text"),
         ]
 
     def __str__(self) -> str:
@@ -218,6 +167,8 @@ class ProductHistory(models.Model):
     stock_status = models.CharField(max_length=20, choices=StockStatus)
     price_changed = models.BooleanField(default=False)
     stock_changed = models.BooleanField(default=False)
+    # Hard to believe and not confirmed: no figure is made of it.
+    is_doubted = models.BooleanField(default=False)
     price_change_pct = models.DecimalField(max_digits=14, decimal_places=4, null=True)
     # Only where it differs from the row before.
     raw_crawl_data = models.JSONField(null=True)
@@ -254,6 +205,7 @@ class Change(models.Model):
         DELISTED = "delisted"
         RELISTED = "relisted"
         CONTENT_CHANGED = "content_changed"
+        TARGET_REACHED = "target_reached"
 
     class Status(models.TextChoices):
         CONFIRMED = "confirmed"
@@ -269,6 +221,15 @@ class Change(models.Model):
     currency = models.CharField(max_length=3, blank=True)
     pct = models.DecimalField(max_digits=14, decimal_places=4, null=True)
     rule = models.CharField(max_length=255)
+    alert_rule = models.ForeignKey(
+        "monitoring.AlertRule", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    variant_key = models.CharField(max_length=255, blank=True, default="")
+    # Why it was held back, or who put it aside.
+    note = models.CharField(max_length=255, blank=True, default="")
+    crawl_job_id = models.UUIDField(null=True, editable=False)
+    # The run whose campaign event lists it, instead of an event of its own.
+    campaign_id = models.UUIDField(null=True, editable=False)
     history_id = models.UUIDField(null=True)
     page_hash = models.CharField(max_length=64, blank=True)
     status = models.CharField(max_length=12, choices=Status, default=Status.CONFIRMED)
@@ -282,6 +243,15 @@ class Change(models.Model):
             models.Index(fields=["product", "-occurred_at"], name="change_product"),
             models.Index(fields=["-occurred_at", "-id"], name="change_newest"),
             models.Index(fields=["page_hash"], condition=~Q(page_hash=""), name="change_page"),
+            models.Index(
+                fields=["crawl_job_id"], condition=~Q(crawl_job_id=None), name="change_job"
+            ),
+            models.Index(fields=["product"], condition=Q(status="quarantined"), name="change_held"),
+            models.Index(
+                fields=["alert_rule", "product", "-occurred_at"],
+                condition=~Q(alert_rule=None),
+                name="change_alert",
+            ),
         ]
 
     def __str__(self) -> str:

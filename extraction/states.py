@@ -1,0 +1,103 @@
+"""The data a page's scripts carry: application state, data layers, product objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
+
+from extraction.lenient import LARGEST, parse, parse_dirty, parse_prefix
+
+MOST_STATES = 60
+# Where a script gives a value to a name, or hands one to a data layer.
+ASSIGNED = re.compile(r"=\s*(?=[\[{]|JSON\.parse\()")
+TARGET = re.compile(r"([\w$]{2,60})[\"']?\s*\]?\s*\Z")
+PUSHED = re.compile(r"[lL]ayer\.push\(\s*(?=\{)|[\"']view_item[\"']\s*,\s*(?=\{)")
+# Names whose object literals are worth mending; the rest must be JSON as it stands.
+TELLING = re.compile(r"data|product|layer|meta|item|state|sku|offer", re.IGNORECASE)
+QUOTED = re.compile(r"JSON\.parse\(\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')")
+# A program's object literal made JSON: bare keys quoted, single quotes doubled.
+BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_$][\w$]*)\s*:")
+SINGLE = re.compile(r"'((?:[^'\\\n]|\\.)*)'")
+WORTH = re.compile(r"price|Price|amount|variants")
+LITERAL = 30_000
+MOST_LITERALS = 12
+MOST_SITES = 3000
+
+
+def states(tree: LexborHTMLParser) -> Iterator[Any]:
+    """Every value found that speaks of a price, in page order."""
+    left = MOST_STATES
+    for script in tree.css("script:not([src])"):
+        kind = (script.attributes.get("type") or "").lower()
+        text = "" if "ld+json" in kind else script.text(deep=True)
+        if not text or len(text) > LARGEST or not WORTH.search(text):
+            continue
+        for value in _values(text, kind):
+            yield value
+            left -= 1
+            if left <= 0:
+                return
+
+
+def _values(text: str, kind: str) -> Iterator[Any]:
+    if "json" in kind or "magento-init" in kind:
+        value = parse(text.encode("utf-8", "replace"))
+        if value is not None:
+            yield value
+        return
+    literals = MOST_LITERALS
+    for position, telling in _sites(text):
+        value = _value_at(text, position)
+        if value is None and telling and literals:
+            literals -= 1
+            value = _literal(text[position : position + LITERAL])
+        if isinstance(value, dict | list) and value:
+            yield value
+
+
+def _sites(text: str) -> Iterator[tuple[int, bool]]:
+    """Where values begin, and whether what they are given to tells of a product."""
+    for found in islice(ASSIGNED.finditer(text), MOST_SITES):
+        name = TARGET.search(text, max(0, found.start() - 80), found.start())
+        yield found.end(), bool(name and TELLING.search(name.group(1)))
+    for found in islice(PUSHED.finditer(text), 50):
+        yield found.end(), True
+
+
+def _value_at(text: str, position: int) -> Any:
+    if text.startswith("JSON.parse", position):
+        quoted = QUOTED.match(text, position)
+        inner = parse_prefix(_double(quoted.group(1))) if quoted else None
+        return parse_dirty(inner) if isinstance(inner, str) else None
+    return parse_prefix(text, position)
+
+
+def _double(quoted: str) -> str:
+    if quoted.startswith('"'):
+        return quoted
+    return '"' + quoted[1:-1].replace('\\"', '"').replace('"', '\\"').replace("\\'", "'") + '"'
+
+
+def _literal(text: str) -> Any:
+    """An object literal of JavaScript, when its end is near and its values are plain."""
+    if not WORTH.search(text):
+        return None
+    text = text[: _closing(text)]
+    text = SINGLE.sub(lambda m: '"' + m.group(1).replace('"', '\\"') + '"', text)
+    return parse_dirty(BARE_KEY.sub(r'\1"\2":', text))
+
+
+def _closing(text: str) -> int:
+    depth = 0
+    for position, char in enumerate(text):
+        if char in "{[":
+            depth += 1
+        elif char in "}]":
+            depth -= 1
+            if depth == 0:
+                return position + 1
+    return 0

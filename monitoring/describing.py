@@ -1,0 +1,119 @@
+"""What a product is, beside its price: written only where it differs from what is known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from common.ids import uuid7
+from extraction.items import ProductItem
+
+if TYPE_CHECKING:
+    from monitoring.intake import Check
+
+MAX_IMAGES = 50
+FACTS = """
+    UPDATE monitoring_product p SET
+        name = COALESCE(NULLIF(v.name, ''), p.name), sku = COALESCE(NULLIF(v.sku, ''), p.sku),
+        gtin = v.gtin, mpn = v.mpn, brand = v.brand,
+        category = COALESCE(NULLIF(v.category, ''), p.category),
+        description = COALESCE(NULLIF(v.description, ''), p.description),
+        image_url = v.image_url, rating = v.rating, review_count = v.review_count,
+        provenance = v.provenance, facts_hash = v.facts_hash
+    FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
+                %s::text[], %s::text[], %s::numeric[], %s::int[], %s::jsonb[], %s::text[])
+        AS v(id, name, sku, gtin, mpn, brand, category, description, image_url, rating,
+             review_count, provenance, facts_hash)
+    WHERE p.id = v.id
+"""
+FORGET_IMAGES = "DELETE FROM monitoring_productimage WHERE product_id = ANY(%s)"
+IMAGES = """
+    INSERT INTO monitoring_productimage
+        (id, created_at, updated_at, product_id, url, position, alt_text, content_type,
+         content_hash, storage_key)
+    SELECT v.id, now(), now(), v.product_id, v.url, v.position, '', '', '', ''
+    FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::int[]) AS v(id, product_id, url, position)
+    ON CONFLICT DO NOTHING
+"""
+
+
+def facts_hash(item: ProductItem) -> str:
+    parts = (
+        item.name,
+        item.sku,
+        item.gtin,
+        item.mpn,
+        item.brand,
+        item.category,
+        item.description,
+        item.image_url,
+        item.images,
+        item.rating,
+        item.review_count,
+    )
+    return digest(parts)
+
+
+def digest(parts: object) -> str:
+    """Two that read the same have the same; enough to tell them apart."""
+    return hashlib.blake2b(repr(parts).encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def write(cursor: Any, checks: Sequence[Check]) -> None:
+    hashes = [facts_hash(check.item) for check in checks]
+    fresh = [
+        (check, found)
+        for check, found in zip(checks, hashes, strict=True)
+        if found != check.known.facts_hash or check.page.reparsed
+    ]
+    if not fresh:
+        return
+    columns = zip(*(_row(check, found) for check, found in fresh), strict=True)
+    cursor.execute(FACTS, [list(column) for column in columns])
+    _write_images(cursor, [check for check, _ in fresh])
+
+
+def _row(check: Check, found: str) -> tuple[object, ...]:
+    item = check.item
+    return (
+        check.known.id,
+        item.name[:500],
+        item.sku[:255],
+        item.gtin[:14],
+        item.mpn[:255],
+        item.brand[:255],
+        item.category[:500],
+        item.description,
+        item.image_url[:2048],
+        item.rating if item.rating is not None and abs(item.rating) < 1000 else None,
+        item.review_count,
+        _provenance(item),
+        found,
+    )
+
+
+def _provenance(item: ProductItem) -> str:
+    found = {
+        name: {"source": one.source, "raw": one.raw[:200], "confidence": one.confidence}
+        for name, one in item.fields.items()
+    }
+    return orjson.dumps(found).decode()
+
+
+def _write_images(cursor: Any, checks: Sequence[Check]) -> None:
+    rows = [
+        (uuid7(), check.known.id, url, position)
+        for check in checks
+        for position, url in enumerate(_images(check.item))
+    ]
+    cursor.execute(FORGET_IMAGES, [[check.known.id for check in checks]])
+    if rows:
+        cursor.execute(IMAGES, [list(column) for column in zip(*rows, strict=True)])
+
+
+def _images(item: ProductItem) -> list[str]:
+    urls = item.images or ((item.image_url,) if item.image_url else ())
+    return [url for url in dict.fromkeys(urls) if len(url) <= 2048][:MAX_IMAGES]

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extraction.items import Hints, LearnedPlace, Method, NoProduct, ProductItem
+from extraction.learned import check_places, learn_places, merge_places, read_learned
+from extraction.pages import Page
+from extraction.product import extract_fully, extract_product
+
+URL = "https://shop.example/p/lamp-12345"
+LD = b'<script type="application/ld+json">%s</script>'
+PIECES = st.sampled_from(
+    [
+        b"<div itemscope itemtype='http://schema.org/Product'>", b"<b itemprop=price>", b"9,99",
+        b"</div>", b"<del>", b"<h1>Lamp", b"<script>window.__S__={\"name\":\"Lamp\",\"price\":", b"{", b"}",
+        b"<script type=application/ld+json>", b"</script>", b'{"@type":"Product","name":"Lamp"', b",",
+        b'"offers":{"price":1e400}', b"<!--", b"-->", b"\x00", b"\xed\xa0\x80", b"\xff\xfe", b"<button>Add to cart",
+        "١٢٣٫٤٥ ر.س".encode(), b"<meta property=og:type content=product>", b"&#0;", b"<table><form>",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=40).map(b"".join))
+def test_any_heap_of_markup_is_read_the_same_both_ways(body: bytes) -> None:
+    assert extract_product(body, URL) == extract_fully(body, URL)
+
+
+@given(st.binary(max_size=400), st.text(max_size=80), st.text(max_size=40))
+def test_any_url_and_any_header_are_borne(body: bytes, url: str, header: str) -> None:
+    extract_product(b"<h1>Lamp</h1><b class=price>9.99</b>" + body, url, content_type=header)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<div>" * 400_000,
+        b"<b>" * 400_000 + b"</b>" * 400_000,
+        LD % (b'{"a":[' * 50_000),
+        (LD % b'{"@type":"Product","name":"x"}') * 20_000,
+        b"<!--" * 300_000,
+        b"\x00" * 2_000_000,
+        b"<h1>x</h1><script>" + b"var product={price:1," * 50_000,
+        b"<h1>x</h1><script>dataLayer.push({'price':" + b"'" * 500_000,
+    ],
+    ids=["deep", "deep and closed", "deep json", "many blocks", "comments", "nul", "js", "quotes"],
+)
+def test_a_page_made_to_be_slow_is_not(body: bytes) -> None:
+    extract_product(body, URL)
+
+
+def shop_page(price: str, *, data: bool = True) -> bytes:
+    ld = LD % (
+        b'{"@type":"Product","name":"Lamp","offers":{"price":"%s","priceCurrency":"EUR"}}'
+        % price.encode()
+    )
+    shown = f'<h1>Lamp</h1><div class="box"><span class="cost">{price} €</span></div>'
+    return (ld if data else b"") + shown.encode() + b"<button>Add to cart</button>"
+
+
+def learned(*prices: str) -> tuple[LearnedPlace, ...]:
+    places: tuple[LearnedPlace, ...] = ()
+    for price in prices:
+        item = extract_product(shop_page(price), URL)
+        assert isinstance(item, ProductItem)
+        places = merge_places(places, learn_places(Page(shop_page(price), URL, Hints()).tree, item))
+    return places
+
+
+def test_a_place_that_agreed_on_three_pages_speaks_when_the_data_vanishes() -> None:
+    places = learned("10.50", "20.50", "30.50")
+    tree = Page(shop_page("44.00", data=False), URL, Hints()).tree
+    assert read_learned(tree, places, "EUR").value("price") == 44
+    assert read_learned(tree, learned("10.50"), "EUR").value("price") is None
+
+
+def test_a_place_that_disagrees_loses_its_voice() -> None:
+    places = learned("10.50", "20.50", "30.50")
+    item = extract_product(shop_page("12.00"), URL)
+    assert isinstance(item, ProductItem)
+    other = Page(shop_page("99.00"), URL, Hints()).tree
+    places = merge_places(places, check_places(other, places, item))
+    tree = Page(shop_page("44.00", data=False), URL, Hints()).tree
+    assert read_learned(tree, places, "EUR").value("price") is None
+
+
+def test_rules_of_the_domain_are_read_before_all_else() -> None:
+    hints = Hints(options={"rules": [{"name": "price", "selector": ".mine"}, {"bad": 1}]})
+    body = shop_page("10.00") + b'<p class="mine">77,00 EUR</p>'
+    item = extract_product(body, URL, hints=hints)
+    assert isinstance(item, ProductItem)
+    assert item.price == 77
+    assert item.fields["price"].source is Method.SITE
+
+
+def test_a_page_that_only_names_a_product_id_is_none() -> None:
+    assert isinstance(extract_product(b"<h1>Contact</h1><p>Call us.</p>", URL), NoProduct)
