@@ -140,7 +140,9 @@ def shown_once(text: str, secret: str) -> str:
 
 def countdown(until: dt.datetime) -> str:
     """The time that is left; common/countdown.js counts it down."""
-    shown = '<time datetime="{0}" data-until="{0}" title="{1}" style="white-space:nowrap">{1}</time>'
+    shown = (
+        '<time datetime="{0}" data-until="{0}" title="{1}" style="white-space:nowrap">{1}</time>'
+    )
     return format_html(shown, until.isoformat(), moment(until))
 
 

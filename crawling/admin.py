@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
@@ -18,15 +19,18 @@ from common.console import (
     INFO,
     WARN,
     ReadOnly,
+    Titled,
     badge,
     do_each,
     inside_link,
     outside_link,
     short_url,
 )
+from common.console_csv import CsvList
 from crawling import jobs
 from crawling.admin_domains import DomainAdmin
 from crawling.admin_pages import StoredPageAdmin
+from crawling.admin_plots import Funnel
 from crawling.admin_proxies import ProxyAdmin
 from crawling.admin_reading import TaskMeaning
 from crawling.admin_tasks import ErrorGroups, TaskActions
@@ -54,6 +58,19 @@ class HostFilter(TextFilter):  # type: ignore[misc]
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         host = self.value()
         return queryset.filter(domain__host=host.strip().lower()) if host else queryset
+
+
+class PurposeFilter(admin.SimpleListFilter):
+    """The consumers there are, not the values of a million rows."""
+
+    title = "purpose"
+    parameter_name = "purpose"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in settings.PAGE_CONSUMERS]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(purpose=self.value()) if self.value() else queryset
 
 
 @admin.register(CrawlJob)
@@ -140,10 +157,41 @@ class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 
 @admin.register(CrawlTask)
-class CrawlTaskAdmin(TaskMeaning, TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlTaskAdmin(CsvList, Funnel, TaskActions, TaskMeaning, Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    csv_columns = [
+        "id",
+        "url",
+        "domain__host",
+        "purpose",
+        "status",
+        "priority",
+        "retry_count",
+        "max_retries",
+        "http_status",
+        "response_time_ms",
+        "bytes",
+        "proxy__host",
+        "error_category",
+        "error_message",
+        "job_id",
+        "scheduled_at",
+        "completed_at",
+        "created_at",
+    ]
     empty_text = "No page has been asked for yet. Every job brings its pages here."
-    list_display = ["page", "state", "priority", "tries", "http", "took", "via", "error", "due"]
-    list_filter = ["status", "error_category", "purpose", HostFilter]
+    list_display = [
+        "page",
+        "domain",
+        "state",
+        "priority",
+        "tries",
+        "http",
+        "took",
+        "via",
+        "error",
+        "due",
+    ]
+    list_filter = ["status", "error_category", PurposeFilter, HostFilter]
     list_filter_submit = True
     list_select_related = ["domain", "proxy"]
     search_fields = ["=id", "=job__id", "=url_hash"]
@@ -163,6 +211,9 @@ class CrawlTaskAdmin(TaskMeaning, TaskActions, ReadOnly, ModelAdmin):  # type: i
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         return lookup == "job__id__exact" or bool(super().lookup_allowed(lookup, value, request))
+
+    def title_of(self, task: CrawlTask) -> str:
+        return task.url if len(task.url) <= 80 else f"{task.url[:79]}…"
 
     @admin.display(description="URL")
     def page(self, task: CrawlTask) -> str:
@@ -207,7 +258,16 @@ class CrawlTaskAdmin(TaskMeaning, TaskActions, ReadOnly, ModelAdmin):  # type: i
 
 
 @admin.register(CrawlError)
-class CrawlErrorAdmin(ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlErrorAdmin(CsvList, ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    csv_columns = [
+        "id",
+        "occurred_at",
+        "category",
+        "domain__host",
+        "task__url",
+        "message",
+        "fingerprint",
+    ]
     empty_text = "No errors: every page so far has answered well."
     list_display = ["occurred_at", "category", "text", "domain", "page"]
     list_filter = ["category", HostFilter]

@@ -12,6 +12,7 @@ from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
 from common.console import ReadOnly, block, inside_link
+from common.console_csv import CsvList
 from crawling import pages
 from crawling.downloads import download
 from crawling.models import StoredPage
@@ -22,7 +23,16 @@ SOURCE_CHARS = 200_000
 
 
 @admin.register(StoredPage)
-class StoredPageAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class StoredPageAdmin(CsvList, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    csv_columns = [
+        "content_hash",
+        "content_type",
+        "charset",
+        "size",
+        "compressed_size",
+        "first_seen_at",
+        "last_seen_at",
+    ]
     list_display = ["content_hash", "kind", "size", "compressed_size", "first_seen_at", "seen"]
     search_fields = ["=content_hash"]
     search_help_text = "The hash of a page."

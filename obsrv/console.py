@@ -34,6 +34,13 @@ def _at_products(request: HttpRequest) -> bool:
     return request.path.startswith(products) and request.path != debugger
 
 
+def _at_errors(request: HttpRequest) -> bool:
+    """Not at their groups, whose address lies below theirs."""
+    groups = str(reverse_lazy("admin:crawling_crawlerror_groups"))
+    errors = str(reverse_lazy("admin:crawling_crawlerror_changelist"))
+    return request.path.startswith(errors) and request.path != groups
+
+
 def _group(title: str, *items: Item) -> Item:
     return {"title": title, "separator": True, "items": list(items)}
 
@@ -67,7 +74,9 @@ NAVIGATION = [
         _item("Domains", "dns", "crawling", "domain"),
         _item("Proxies", "vpn_lock", "crawling", "proxy"),
         _item("Stored pages", "description", "crawling", "storedpage"),
-        _item("Errors", "error", "crawling", "crawlerror"),
+        _item("Errors", "error", "crawling", "crawlerror") | {"active": _at_errors},
+        _item("Error groups", "stacks", "crawling", "crawlerror")
+        | {"link": reverse_lazy("admin:crawling_crawlerror_groups")},
     ),
     _group(
         "Notifications",

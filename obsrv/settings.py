@@ -368,7 +368,7 @@ UNFOLD = {
     ],
     "SHOW_HISTORY": True,
     "STYLES": [f"{STATIC_URL}common/console.css"],
-    "SCRIPTS": [f"{STATIC_URL}common/console.js"],
+    "SCRIPTS": [f"{STATIC_URL}common/console.js", f"{STATIC_URL}common/countdown.js"],
     "DASHBOARD_CALLBACK": "obsrv.dashboard.add_overview",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
     "LOGIN": {"form": "accounts.login_form.LoginForm"},
