@@ -27,6 +27,7 @@ from common.console import (
     short_url,
 )
 from common.console_csv import CsvList
+from common.console_search import FoundById
 from crawling import jobs
 from crawling.admin_domains import DomainAdmin
 from crawling.admin_pages import StoredPageAdmin
@@ -157,7 +158,16 @@ class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 
 @admin.register(CrawlTask)
-class CrawlTaskAdmin(CsvList, Funnel, TaskActions, TaskMeaning, Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlTaskAdmin(
+    CsvList,
+    FoundById,
+    Funnel,
+    TaskActions,
+    TaskMeaning,
+    Titled,
+    ReadOnly,
+    ModelAdmin,  # type: ignore[misc]
+):
     csv_columns = [
         "id",
         "url",
@@ -194,7 +204,7 @@ class CrawlTaskAdmin(CsvList, Funnel, TaskActions, TaskMeaning, Titled, ReadOnly
     list_filter = ["status", "error_category", PurposeFilter, HostFilter]
     list_filter_submit = True
     list_select_related = ["domain", "proxy"]
-    search_fields = ["=id", "=job__id", "=url_hash"]
+    id_fields = ["id", "job_id"]
     search_help_text = "The id of a task or of a job."
     show_full_result_count = False
     paginator = InfinitePaginator
@@ -258,7 +268,7 @@ class CrawlTaskAdmin(CsvList, Funnel, TaskActions, TaskMeaning, Titled, ReadOnly
 
 
 @admin.register(CrawlError)
-class CrawlErrorAdmin(CsvList, ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlErrorAdmin(CsvList, FoundById, ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
     csv_columns = [
         "id",
         "occurred_at",
@@ -273,7 +283,8 @@ class CrawlErrorAdmin(CsvList, ErrorGroups, ReadOnly, ModelAdmin):  # type: igno
     list_filter = ["category", HostFilter]
     list_filter_submit = True
     list_select_related = ["domain", "task"]
-    search_fields = ["=fingerprint", "=task__id"]
+    id_fields = ["id", "task_id"]
+    text_fields = ["fingerprint"]
     search_help_text = "A fingerprint or the id of a task."
     show_full_result_count = False
     paginator = InfinitePaginator

@@ -13,6 +13,7 @@ from unfold.paginator import InfinitePaginator
 
 from common.console import ReadOnly, block, inside_link
 from common.console_csv import CsvList
+from common.console_search import FoundById
 from crawling import pages
 from crawling.downloads import download
 from crawling.models import StoredPage
@@ -23,7 +24,7 @@ SOURCE_CHARS = 200_000
 
 
 @admin.register(StoredPage)
-class StoredPageAdmin(CsvList, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class StoredPageAdmin(CsvList, FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
     csv_columns = [
         "content_hash",
         "content_type",
@@ -34,7 +35,7 @@ class StoredPageAdmin(CsvList, ReadOnly, ModelAdmin):  # type: ignore[misc]
         "last_seen_at",
     ]
     list_display = ["content_hash", "kind", "size", "compressed_size", "first_seen_at", "seen"]
-    search_fields = ["=content_hash"]
+    text_fields = ["content_hash"]
     search_help_text = "The hash of a page."
     show_full_result_count = False
     paginator = InfinitePaginator

@@ -154,8 +154,15 @@ class ProxyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Proxy)
-class ProxyAdmin(  # type: ignore[misc]
-    CsvList, Strip, Buttons, Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin
+class ProxyAdmin(
+    CsvList,
+    Strip,
+    Buttons,
+    Titled,
+    ImportPage,
+    AssignPage,
+    HealthColumns,
+    ModelAdmin,  # type: ignore[misc]
 ):
     read_pulses = staticmethod(pulses.of_proxies)
     csv_columns = [

@@ -46,7 +46,8 @@ def error_groups(errors: QuerySet[CrawlError]) -> Any:
 def stored_pages_of(task_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:
     """Of each task that has one, the page that was kept."""
     kept = CrawlTask.objects.filter(pk__in=list(task_ids), stored_page__isnull=False)
-    return {pk: page for pk, page in kept.values_list("pk", "stored_page_id") if page is not None}
+    found: dict[uuid.UUID, Any] = dict(kept.values_list("pk", "stored_page_id"))
+    return found
 
 
 def dead_letters() -> QuerySet[CrawlTask]:

@@ -31,8 +31,8 @@ def run_now(task: PeriodicTask, *, actor: Actor) -> None:
             found.apply_async(
                 args=orjson.loads(task.args),
                 kwargs=orjson.loads(task.kwargs),
-                queue=task.queue or None,
                 headers={"periodic_task_name": task.name},
+                **({"queue": task.queue} if task.queue else {}),
             )
         except (OperationalError, OSError) as error:
             raise InvalidState("The broker does not answer: try again when it is back.") from error
