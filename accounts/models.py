@@ -20,11 +20,8 @@ class User(AbstractUser):
     class Meta(AbstractUser.Meta):
         verbose_name = "operator"
         verbose_name_plural = "operators"
-        # Rights on no table: the page of the system, and what only admins may do there.
-        permissions = [
-            ("view_system", "Can see how the system is doing"),
-            ("run_retention", "Can remove old history now"),
-        ]
+        # A right on no table.
+        permissions = [("view_system", "Can see how the system is doing")]
 
 
 class FailedLogin(models.Model):

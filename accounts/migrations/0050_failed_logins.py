@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AlterModelOptions(
             name='user',
-            options={'permissions': [('view_system', 'Can see how the system is doing'), ('run_retention', 'Can remove old history now')], 'verbose_name': 'operator', 'verbose_name_plural': 'operators'},
+            options={'permissions': [('view_system', 'Can see how the system is doing')], 'verbose_name': 'operator', 'verbose_name_plural': 'operators'},
         ),
         migrations.CreateModel(
             name='FailedLogin',
