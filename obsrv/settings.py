@@ -95,6 +95,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "common.requests.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "obsrv.policy.ConsolePolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -368,6 +369,8 @@ UNFOLD = {
         {"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}obsrv/icon.svg"}
     ],
     "SHOW_HISTORY": True,
+    "STYLES": [f"{STATIC_URL}common/console.css"],
+    "SCRIPTS": [f"{STATIC_URL}common/console.js"],
     "DASHBOARD_CALLBACK": "obsrv.dashboard.add_overview",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
 }
