@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from django.contrib import messages
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.timezone import localtime
@@ -35,6 +35,37 @@ class ReadOnly:
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class Buttons:
+    """Buttons on the page of a row that act without saving its form: ``actions_submit_line``,
+    POST only, each with its own permission."""
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        row = None
+        if object_id and request.method == "POST":
+            row = self.get_object(request, object_id)  # type: ignore[attr-defined]
+        if row is not None:
+            for button in self.get_actions_submit_line(request, object_id):  # type: ignore[attr-defined]
+                if button.action_name in request.POST:
+                    button.method(request, row)
+                    return HttpResponseRedirect(request.get_full_path())
+        return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
+
+
+class Detailed:
+    """A list whose rows are told more, for all of a page at once: ``add_details``."""
+
+    def add_details(self, rows: list[Any]) -> None:
+        raise NotImplementedError
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        shown = super().get_changelist_instance(request)  # type: ignore[misc]
+        shown.result_list = list(shown.result_list)
+        self.add_details(shown.result_list)
+        return shown
 
 
 class Titled:
@@ -95,6 +126,22 @@ def short_url(url: str) -> str:
 def moment(value: dt.datetime | None) -> str | None:
     """Pages would show what a method answers to the microsecond, unlike a field."""
     return None if value is None else date_format(localtime(value), "DATETIME_FORMAT")
+
+
+def shown_once(text: str, secret: str) -> str:
+    """A message with a secret, and a button to copy it."""
+    box = (
+        '{}, shown only now: <code id="shown-once" style="overflow-wrap:anywhere">{}</code>'
+        ' <button type="button" data-copy="#shown-once" class="cursor-pointer font-semibold'
+        ' underline">Copy</button>'
+    )
+    return format_html(box, text, secret)
+
+
+def countdown(until: dt.datetime) -> str:
+    """The time that is left; common/countdown.js counts it down."""
+    shown = '<time datetime="{0}" data-until="{0}" title="{1}" style="white-space:nowrap">{1}</time>'
+    return format_html(shown, until.isoformat(), moment(until))
 
 
 def picture(svg: str, *, alt: str) -> str:

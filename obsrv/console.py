@@ -82,6 +82,7 @@ NAVIGATION = [
         _item("API keys", "key", "accounts", "apikey"),
         _item("Operators", "person", "accounts", "user"),
         _item("Groups", "group", "auth", "group"),
+        _item("Locked logins", "lock_clock", "accounts", "failedlogin"),
         _item("Audit log", "history", "accounts", "auditentry"),
     ),
     _group(

@@ -58,8 +58,6 @@ PUBLIC_URL = env.str("PUBLIC_URL", default=f"http://localhost:{PORT}").rstrip("/
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=PRODUCTION)
-# Health checks come from inside, without TLS.
-SECURE_REDIRECT_EXEMPT = [r"^health"]
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
 # Health checks come from inside, without TLS.
@@ -373,4 +371,5 @@ UNFOLD = {
     "SCRIPTS": [f"{STATIC_URL}common/console.js"],
     "DASHBOARD_CALLBACK": "obsrv.dashboard.add_overview",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
+    "LOGIN": {"form": "accounts.login_form.LoginForm"},
 }
