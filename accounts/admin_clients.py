@@ -322,9 +322,7 @@ class ApiKeyAdmin(KeyColumns, ThroughJobs):
             keys.update(obj, changes, actor=actor_of(request))
 
     def _show(self, request: HttpRequest, key: ApiKey, plaintext: str) -> None:
-        self.message_user(
-            request, shown_once(f"API key {key.name}", plaintext), messages.WARNING
-        )
+        self.message_user(request, shown_once(f"API key {key.name}", plaintext), messages.WARNING)
 
     @unfold_action(description="Rotate", permissions=["change"], icon="autorenew")  # type: ignore[untyped-decorator]
     def rotate(self, request: HttpRequest, key: ApiKey) -> None:

@@ -30,6 +30,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment to point at, with what it says on hovering."""
+
+    at: dt.datetime
+    price: Decimal
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     since: dt.datetime
     until: dt.datetime
@@ -47,16 +56,26 @@ class Frame:
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def draw(title: str, lines: Sequence[Line], since: dt.datetime, until: dt.datetime) -> str:
+def draw(
+    title: str,
+    lines: Sequence[Line],
+    since: dt.datetime,
+    until: dt.datetime,
+    *,
+    marks: Sequence[Mark] = (),
+    inside: bool = False,
+) -> str:
+    """``inside`` a page of the console its style sheet says how it looks, else the file does."""
     prices = [p.price for line in lines for p in line.points if p.price is not None]
     frame = Frame(since, until, *_bounds(prices))
-    parts = [*_head(title), *_grid(frame)]
+    parts = [*(_inside(title) if inside else _head(title)), *_grid(frame)]
     if len(lines) == 1:
         parts += _bands(frame, lines[0].points)
     if not prices:
         parts.append(_text(WIDTH / 2, HEIGHT / 2, "No price in this time.", "middle"))
     for number, line in enumerate(lines):
         parts.append(_steps(frame, line.points, COLOURS[number % len(COLOURS)]))
+    parts += (_mark(frame, mark) for mark in marks if since <= mark.at <= until)
     parts += _figures(frame, lines, prices)
     return "".join((*parts, "</svg>"))
 
@@ -77,6 +96,18 @@ def _head(title: str) -> Iterator[str]:
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
     )
     yield _text(LEFT, 18, title[:90], css="t")
+
+
+def _inside(title: str) -> Iterator[str]:
+    yield (
+        f'<svg class="price-chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{_safe(title).replace(chr(34), "&quot;")}">'
+    )
+
+
+def _mark(frame: Frame, mark: Mark) -> str:
+    at = f'cx="{frame.x(mark.at)}" cy="{frame.y(mark.price)}"'
+    return f'<circle class="m" {at} r="4"><title>{_safe(mark.text)}</title></circle>'
 
 
 def _grid(frame: Frame) -> Iterator[str]:

@@ -219,9 +219,7 @@ class PeriodicTaskAdmin(CsvList, Buttons, Titled, Audited, beat.PeriodicTaskAdmi
     def disable_tasks(self, request: HttpRequest, queryset: QuerySet[PeriodicTask]) -> None:
         self._switch(request, queryset, on=False)
 
-    def _switch(
-        self, request: HttpRequest, queryset: QuerySet[PeriodicTask], *, on: bool
-    ) -> None:
+    def _switch(self, request: HttpRequest, queryset: QuerySet[PeriodicTask], *, on: bool) -> None:
         job = partial(schedule_control.switch, on=on, actor=actor_of(request))
         do_each(request, queryset, job, f"switched {'on' if on else 'off'}")
 
