@@ -28,7 +28,7 @@ from common.console import (
     inside_link,
 )
 from common.console_csv import CsvList
-from common.plots import Series, bars
+from common.plots import WIDE, Series, bars
 from crawling import job_control, trends
 from crawling.models import CrawlJob, CrawlTask
 
@@ -50,7 +50,7 @@ def pages_per_hour() -> str:
     ]
     labels = [f"{timezone.localtime(hour.at):%H:%M}" for hour in hours]
     empty = "No job in 24 hours."
-    return bars("Pages of the jobs begun in each hour", labels, series, empty=empty)
+    return bars("Pages of the jobs begun in each hour", labels, series, width=WIDE, empty=empty)
 
 
 @admin.register(CrawlJob)
@@ -60,16 +60,15 @@ class CrawlJobAdmin(CsvList, Pictured, ReadOnly, ModelAdmin):  # type: ignore[mi
         "started",
         "kind",
         "target",
-        "client",
         "state",
         "done",
         "fine",
         "changed",
         "failed",
         "took",
-        "triggered_by",
+        "trigger",
     ]
-    list_filter = ["status", "kind", "triggered_by"]
+    list_filter = ["status", "kind", "triggered_by", "client"]
     list_select_related = ["client"]
     search_fields = ["=id", "=website_id", "=request_id"]
     show_full_result_count = False
@@ -163,6 +162,10 @@ class CrawlJobAdmin(CsvList, Pictured, ReadOnly, ModelAdmin):  # type: ignore[mi
         return format_html(
             '<span class="{}">{}</span>', "plot-bad" if job.errors else "", job.errors
         )
+
+    @admin.display(description="Trigger", ordering="triggered_by")
+    def trigger(self, job: CrawlJob) -> str:
+        return job.get_triggered_by_display()
 
     @admin.display(description="OK")
     def fine(self, job: CrawlJob) -> int:

@@ -13,7 +13,7 @@ from monitoring import charts, series
 from monitoring.changes import plain
 from monitoring.models import AlertRule, Change, Product, ProductHistory
 
-RANGES = {7: "7 days", 30: "30 days", 90: "90 days", 365: "1 year"}
+RANGES = {1: "24 hours", 7: "7 days", 30: "30 days", 90: "90 days", 365: "1 year"}
 USUAL_RANGE = 90
 LOOKBACK = dt.timedelta(days=90)
 MOST_CHANGES, MOST_CHECKS = 50, 20
@@ -48,7 +48,13 @@ class Story:
     targets: Sequence[AlertRule]
 
 
-def tell(product: Product, days: int = USUAL_RANGE) -> Story:
+def fitting_range(product: Product) -> int:
+    """The usual one, or what a younger product fills."""
+    age = (timezone.now() - product.created_at).days
+    return next(days for days in RANGES if days > age or days == USUAL_RANGE)
+
+
+def tell(product: Product, days: int) -> Story:
     changes = list(product.changes.order_by("-occurred_at", "-id")[:MOST_CHANGES])
     return Story(
         days=days,

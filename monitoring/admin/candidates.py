@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils.html import format_html
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminSelectWidget,
@@ -19,7 +20,7 @@ from unfold.widgets import (
 )
 
 from accounts.admin import actor_of
-from common.console import Pictured
+from common.console import Pictured, inside_link, short_url
 from common.console_csv import CsvList
 from common.errors import Refused
 from monitoring import reviews, websites
@@ -163,9 +164,6 @@ class CandidateAdmin(ManyPage, CsvList, Pictured, ProductScreen):
         "stock",
         "score",
         "reason",
-        "method",
-        "twin",
-        "page",
     ]
     list_display_links = ["tile", "named"]
     csv_columns = [
@@ -219,10 +217,23 @@ class CandidateAdmin(ManyPage, CsvList, Pictured, ProductScreen):
         else:
             messages.success(request, f"{count} rejected; their folders are not read again.")
 
+    @admin.display(description="Candidate", ordering="name")
+    def named(self, product: Product) -> str:
+        cell = '<span class="name">{}<span class="below">{}</span></span>'
+        return format_html(cell, str(product), short_url(product.original_url))
+
     @admin.display(description="Why", ordering="discovery_reason")
     def reason(self, product: Product) -> str:
-        return product.discovery_reason
+        cell = '<span class="reason">{}<span class="below">{}{}</span></span>'
+        return format_html(
+            cell, product.discovery_reason, product.extraction_method, _twin(product)
+        )
 
-    @admin.display(description="Method", ordering="extraction_method", empty_value="—")
-    def method(self, product: Product) -> str | None:
-        return product.extraction_method or None
+
+def _twin(product: Product) -> str:
+    if product.duplicate_of is None:
+        return ""
+    url = reverse("admin:monitoring_product_change", args=[product.duplicate_of_id])
+    link = inside_link(url, str(product.duplicate_of))
+    cell = '<br><b class="plot-warn">Possible duplicate</b>: {}: {}'
+    return format_html(cell, product.duplicate_reason, link)

@@ -24,6 +24,7 @@ from common.console import (
     inside_link,
 )
 from common.console_csv import CsvList
+from common.plots import WIDE
 from monitoring import product_control, told
 from monitoring.admin.pictures import changes_per_day
 from monitoring.admin.wording import percent_text
@@ -98,7 +99,7 @@ class ChangeAdmin(CsvList, Pictured, Detailed, ReadOnly, ModelAdmin):  # type: i
         do_each(request, chosen, partial(told.replay, actor=actor_of(request)), "sent again")
 
     def plots(self, request: HttpRequest) -> list[str]:
-        return [changes_per_day()]
+        return [changes_per_day(WIDE)]
 
     def add_details(self, rows: list[Any]) -> None:
         found = told.events_of(rows)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.plots import Series, Tick, bars, sparkline, ticks
+from common.plots import WIDTH, Series, Tick, bars, sparkline, ticks
 from crawling.trends import Run
 from monitoring import trends
 from monitoring.trends import Trend
@@ -34,7 +34,7 @@ CHANGE_TONES = {
 }
 
 
-def changes_per_day() -> SafeString:
+def changes_per_day(width: int = WIDTH) -> SafeString:
     days = trends.changes_by_day()
     series = [
         Series("price down", "good", [day.down for day in days]),
@@ -42,7 +42,7 @@ def changes_per_day() -> SafeString:
         Series("stock and others", "info", [day.other for day in days]),
     ]
     labels = [f"{day.on:%d %b}" for day in days]
-    return bars("Changes per day", labels, series, empty="No change in 30 days.")
+    return bars("Changes per day", labels, series, width=width, empty="No change in 30 days.")
 
 
 def score_histogram() -> SafeString:

@@ -19,10 +19,20 @@ from common.errors import Refused
 from monitoring import alert_rules, delisting, product_control, stories
 from monitoring.admin.pictures import CHANGE_TONES
 from monitoring.models import AlertRule, Product
-from monitoring.stories import RANGES, USUAL_RANGE
+from monitoring.stories import RANGES
 
 TARGET = "monitoring_product_target"
-KINDS = (AlertRule.Kind.TARGET_BELOW, AlertRule.Kind.TARGET_ABOVE)
+KINDS = {
+    AlertRule.Kind.TARGET_BELOW.value: "at or below",
+    AlertRule.Kind.TARGET_ABOVE.value: "at or above",
+}
+# Where the product keeps what a page said, if not under the same name.
+KEPT_AS = {
+    "price": "current_price",
+    "currency": "current_currency",
+    "stock_status": "current_stock_status",
+    "stock": "current_stock_status",
+}
 
 
 class RangeForm(forms.Form):
@@ -30,7 +40,7 @@ class RangeForm(forms.Form):
 
 
 class TargetForm(forms.Form):
-    kind = forms.ChoiceField(choices=[(kind.value, kind.label) for kind in KINDS])
+    kind = forms.ChoiceField(choices=list(KINDS.items()))
     value = forms.DecimalField(max_digits=14, decimal_places=4, min_value=Decimal("0.0001"))
 
 
@@ -39,7 +49,8 @@ class ProductPage:
 
     change_form_outer_before_template = "admin/monitoring/product_story.html"
     change_form_outer_after_template = "admin/monitoring/product_details.html"
-    actions_submit_line = ["approve_this", "reject_this", "crawl_this", "pause_this", "delist_this"]
+    actions_submit_line = ["approve_this", "reject_this", "crawl_this"]
+    actions_submit_line += ["pause_this", "resume_this", "delist_this"]
 
     def get_urls(self) -> list[Any]:
         site: Any = self.admin_site  # type: ignore[attr-defined]
@@ -87,22 +98,20 @@ class ProductPage:
         """Only what would change something."""
         found: list[Any] = super().get_actions_submit_line(request, object_id)  # type: ignore[misc]
         product = self.get_object(request, str(object_id))  # type: ignore[attr-defined]
-        watched = product is not None and product.approval == Product.Approval.APPROVED
-        useless = set() if watched else {"crawl_this", "pause_this", "delist_this"}
-        if product is not None and product.delisted_at and not product.is_active:
-            useless.add("delist_this")
+        useless = _useless(product) if product is not None else ()
         return [one for one in found if not one.action_name.endswith(tuple(useless))]
 
     @unfold_action(description="Crawl now", permissions=["review"], icon="refresh")  # type: ignore[untyped-decorator]
     def crawl_this(self, request: HttpRequest, product: Product) -> None:
         self._do_one(request, product, "crawl", "is being crawled")
 
-    @unfold_action(description="Pause or resume", permissions=["review"], icon="pause")  # type: ignore[untyped-decorator]
+    @unfold_action(description="Pause", permissions=["review"], icon="pause")  # type: ignore[untyped-decorator]
     def pause_this(self, request: HttpRequest, product: Product) -> None:
-        if product.is_active:
-            self._do_one(request, product, "pause", "is paused")
-        else:
-            self._do_one(request, product, "resume", "is watched again")
+        self._do_one(request, product, "pause", "is paused")
+
+    @unfold_action(description="Resume", permissions=["review"], icon="play_arrow")  # type: ignore[untyped-decorator]
+    def resume_this(self, request: HttpRequest, product: Product) -> None:
+        self._do_one(request, product, "resume", "is watched again")
 
     @unfold_action(description="Delist", permissions=["review"], icon="unpublished")  # type: ignore[untyped-decorator]
     def delist_this(self, request: HttpRequest, product: Product) -> None:
@@ -124,9 +133,26 @@ class ProductPage:
             messages.success(request, f"{product} {done}.")
 
 
+def _useless(product: Product) -> set[str]:
+    """Buttons that would change nothing, or be refused."""
+    if product.approval != Product.Approval.APPROVED:
+        return {"crawl_this", "pause_this", "resume_this", "delist_this"}
+    if product.is_active:
+        return {"resume_this"}
+    return {"pause_this", "delist_this"} if product.delisted_at else {"pause_this"}
+
+
+def _provenance(product: Product) -> list[tuple[str, Any, dict[str, Any]]]:
+    """What is known, and which part of the page said so."""
+    return [
+        (name, getattr(product, KEPT_AS.get(name, name), None), one)
+        for name, one in sorted(product.provenance.items())
+    ]
+
+
 def _told(request: HttpRequest, product: Product) -> dict[str, Any]:
     form = RangeForm(request.GET)
-    days = form.cleaned_data["days"] if form.is_valid() else USUAL_RANGE
+    days = form.cleaned_data["days"] if form.is_valid() else stories.fitting_range(product)
     story = stories.tell(product, days)
     return {
         "product": product,
@@ -135,7 +161,7 @@ def _told(request: HttpRequest, product: Product) -> dict[str, Any]:
         "chart": SafeString(story.chart),
         "ranges": RANGES,
         "timeline": [(CHANGE_TONES.get(one.kind, "quiet"), one) for one in story.changes],
-        "provenance": sorted(product.provenance.items()),
+        "provenance": _provenance(product),
         "target_kinds": KINDS,
         "targets": [stories.target_in_words(rule) for rule in story.targets],
         "may_review": request.user.has_perm("monitoring.change_product"),

@@ -16,6 +16,7 @@ from accounts.admin import actor_of
 from common.console import (
     BAD,
     GOOD,
+    INFO,
     WARN,
     Detailed,
     ReadOnly,
@@ -36,7 +37,7 @@ from monitoring.admin.wording import STOCK_COLOURS, price_text
 from monitoring.models import Product
 from monitoring.trends import Trend
 
-APPROVAL_COLOURS = {"pending": WARN, "approved": GOOD, "rejected": BAD}
+APPROVAL_COLOURS = {"pending": WARN, "approved": GOOD, "rejected": BAD, "paused": INFO}
 
 
 class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
@@ -153,7 +154,7 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def page(self, product: Product) -> str:
         return short_url(product.original_url)
 
-    @admin.display(description="Seen", ordering="last_crawled_at")
+    @admin.display(description="Last check", ordering="last_crawled_at")
     def seen(self, product: Product) -> Any:
         return product.last_crawled_at
 
@@ -175,9 +176,10 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def stock(self, product: Product) -> str:
         return product.get_current_stock_status_display()
 
-    @badge("Approval", APPROVAL_COLOURS, ordering="approval")
+    @badge("Watched", APPROVAL_COLOURS, ordering="approval")
     def verdict(self, product: Product) -> str:
-        return product.get_approval_display()
+        watched = product.approval == Product.Approval.APPROVED
+        return product.get_approval_display() if product.is_active or not watched else "Paused"
 
     @admin.display(description="Score", ordering="discovery_score")
     def score(self, product: Product) -> str:
@@ -251,7 +253,6 @@ class ProductAdmin(ProductPage, Debugger, Reparsed, CsvList, ImportPage, Detaile
         "spark",
         "stock",
         "verdict",
-        "watching",
         "seen",
     ]
     list_display_links = ["tile", "named"]
@@ -299,10 +300,6 @@ class ProductAdmin(ProductPage, Debugger, Reparsed, CsvList, ImportPage, Detaile
     @admin.display(description="30 days")
     def spark(self, product: Product) -> str:
         return price_spark(trend_of(product))
-
-    @admin.display(description="On", boolean=True, ordering="is_active")
-    def watching(self, product: Product) -> bool:
-        return product.is_active
 
 
 def trend_of(product: Product) -> Trend:

@@ -54,7 +54,6 @@ class WebsiteAdmin(Reparsed, CsvList, ImportPage, Detailed, ModelAdmin):  # type
         "failures",
     ]
     list_per_page = 50
-    show_full_result_count = False
     import_form = WebsiteListForm
     csv_columns = [
         "id",
