@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from django.contrib import messages
@@ -66,6 +67,21 @@ class Detailed:
         shown.result_list = list(shown.result_list)
         self.add_details(shown.result_list)
         return shown
+
+
+class Pictured:
+    """A list with plots above it: ``plots``, asked only where the list is shown."""
+
+    list_before_template = "admin/plots.html"
+
+    def plots(self, request: HttpRequest) -> list[str]:
+        raise NotImplementedError
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        shown = {"plots": partial(self.plots, request)}
+        return super().changelist_view(request, {**(extra_context or {}), **shown})  # type: ignore[misc]
 
 
 class Titled:

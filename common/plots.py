@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-WIDTH, HEIGHT = 480, 150
+# A plot beside others, and one that has the whole row.
+WIDTH, WIDE, HEIGHT = 480, 1000, 150
 LEFT, RIGHT, TOP, BOTTOM = 40, 6, 8, 20
-INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-# Labels below a plot that do not touch each other.
-MOST_LABELS = 7
+INNER_HEIGHT = HEIGHT - TOP - BOTTOM
+# Room for a label below a plot, so that two do not touch each other.
+LABEL_WIDTH = 62
 SPARK_WIDTH, SPARK_HEIGHT = 96, 24
-TICK_WIDTH, TICK_HEIGHT = 4, 18
+TICK_WIDTH, TICK_HEIGHT = 5, 18
 TONES = ("good", "bad", "warn", "info", "quiet")
 Value = float | None
 
@@ -34,6 +35,25 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """The area a plot is drawn in: how wide it is, for how many columns, up to which value."""
+
+    width: int
+    count: int
+    top: float
+
+    @property
+    def room(self) -> float:
+        return (self.width - LEFT - RIGHT) / self.count
+
+    def middle(self, number: int) -> float:
+        return round(LEFT + (number + 0.5) * self.room, 1)
+
+    def y(self, value: float) -> float:
+        return round(TOP + INNER_HEIGHT * (1 - value / self.top), 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     tone: str
     title: str
@@ -45,15 +65,17 @@ def bars(
     series: Sequence[Series],
     *,
     unit: str = "",
+    width: int = WIDTH,
     empty: str = "Nothing yet.",
 ) -> SafeString:
     """A bar for each label; several series stand on each other."""
     sums = [sum(one.values[n] or 0 for one in series) for n in range(len(labels))]
     if not any(sums):
         return _figure(title, (), format_html('<p class="plot-empty">{}</p>', empty))
-    top = _ceiling(max(sums))
-    parts = [_bar(n, labels, series, top, unit) for n in range(len(labels))]
-    return _figure(title, series, _svg(title, [_axis(top, unit), *parts, _below(labels)]))
+    # What bars count is whole: so is the half of two.
+    frame = Frame(width, len(labels), max(_ceiling(max(sums)), 2))
+    parts = [_bar(frame, n, series) for n in range(len(labels))]
+    return _figure(title, series, _svg(title, frame, labels, series, parts, unit))
 
 
 def lines(
@@ -62,16 +84,16 @@ def lines(
     series: Sequence[Series],
     *,
     unit: str = "",
+    width: int = WIDTH,
     empty: str = "Nothing yet.",
 ) -> SafeString:
     """A line for each series; where a value is missing, it is interrupted."""
     known = [value for one in series for value in one.values if value is not None]
     if not known:
         return _figure(title, (), format_html('<p class="plot-empty">{}</p>', empty))
-    top = _ceiling(max(known))
-    parts = [_axis(top, unit), *(_line(one, len(labels), top) for one in series)]
-    hovers = [_hover(n, labels, series, unit) for n in range(len(labels))]
-    return _figure(title, series, _svg(title, [*parts, *hovers, _below(labels)]))
+    frame = Frame(width, len(labels), _ceiling(max(known)))
+    parts = [_line(frame, one) for one in series]
+    return _figure(title, series, _svg(title, frame, labels, series, parts, unit))
 
 
 def sparkline(values: Sequence[Value], *, title: str) -> SafeString:
@@ -134,56 +156,64 @@ def _figure(title: str, series: Sequence[Series], drawing: SafeString) -> SafeSt
     )
 
 
-def _svg(title: str, parts: Iterable[SafeString]) -> SafeString:
-    inner = format_html_join("", "{}", ((part,) for part in parts))
+def _svg(
+    title: str,
+    frame: Frame,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    parts: Iterable[SafeString],
+    unit: str,
+) -> SafeString:
+    hovers = (_hover(frame, n, label, series, unit) for n, label in enumerate(labels))
+    every = (_axis(frame, unit), *parts, *hovers, _below(frame, labels))
+    inner = format_html_join("", "{}", ((part,) for part in every))
     return format_html(
         '<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>',
-        *(WIDTH, HEIGHT, title, inner),
+        *(frame.width, HEIGHT, title, inner),
     )
 
 
-def _axis(top: float, unit: str) -> SafeString:
-    marks = [(_height_of(top * part, top), short(top * part, unit)) for part in (0, 0.5, 1)]
+def _axis(frame: Frame, unit: str) -> SafeString:
+    marks = [(frame.y(frame.top * part), short(frame.top * part, unit)) for part in (0, 0.5, 1)]
     return format_html_join(
         "",
         '<line class="plot-grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
         '<text x="{}" y="{}" text-anchor="end">{}</text>',
-        ((LEFT, WIDTH - RIGHT, y, y, LEFT - 5, round(y + 3.5, 1), text) for y, text in marks),
+        ((LEFT, frame.width - RIGHT, y, y, LEFT - 5, round(y + 3.5, 1), text) for y, text in marks),
     )
 
 
-def _below(labels: Sequence[str]) -> SafeString:
-    every = math.ceil(len(labels) / MOST_LABELS)
-    shown = [(n, label) for n, label in enumerate(labels) if n % every == 0]
+def _below(frame: Frame, labels: Sequence[str]) -> SafeString:
+    """As many labels as have room, the last one always."""
+    every = math.ceil(LABEL_WIDTH / frame.room)
+    last = len(labels) - 1
+    shown = [(n, label) for n, label in enumerate(labels) if (last - n) % every == 0]
     return format_html_join(
         "",
         '<text x="{}" y="{}" text-anchor="middle">{}</text>',
-        ((round(_middle(n, len(labels)), 1), HEIGHT - 5, label) for n, label in shown),
+        ((frame.middle(n), HEIGHT - 5, label) for n, label in shown),
     )
 
 
-def _bar(
-    number: int, labels: Sequence[str], series: Sequence[Series], top: float, unit: str
-) -> SafeString:
-    room = INNER_WIDTH / len(labels)
-    width = round(max(room - max(room * 0.2, 1), 1), 1)
-    x = round(_middle(number, len(labels)) - width / 2, 1)
+def _bar(frame: Frame, number: int, series: Sequence[Series]) -> SafeString:
+    width = round(max(frame.room * 0.8, 1), 1)
+    x = round(frame.middle(number) - width / 2, 1)
     pieces, below = [], 0.0
     for one in series:
         value = one.values[number] or 0
         if value > 0:
-            y, end = _height_of(below + value, top), _height_of(below, top)
+            y, end = frame.y(below + value), frame.y(below)
             pieces.append((_tone(one.tone), x, y, width, round(max(end - y, 0.5), 1)))
             below += value
-    drawn = format_html_join(
+    return format_html_join(
         "", '<rect class="plot-{}" x="{}" y="{}" width="{}" height="{}"/>', pieces
     )
-    return format_html("<g>{}{}</g>", drawn, _hover(number, labels, series, unit))
 
 
-def _hover(number: int, labels: Sequence[str], series: Sequence[Series], unit: str) -> SafeString:
+def _hover(
+    frame: Frame, number: int, label: str, series: Sequence[Series], unit: str
+) -> SafeString:
     """A column nobody sees, with the numbers as its text."""
-    room = INNER_WIDTH / len(labels)
     said = ", ".join(
         f"{one.name} {short(value, unit, exact=True)}"
         for one in series
@@ -191,36 +221,28 @@ def _hover(number: int, labels: Sequence[str], series: Sequence[Series], unit: s
     )
     return format_html(
         '<rect class="plot-hover" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
-        *(round(LEFT + number * room, 1), TOP, round(room, 1), INNER_HEIGHT),
-        f"{labels[number]}: {said or 'none'}",
+        *(round(LEFT + number * frame.room, 1), TOP, round(frame.room, 1), INNER_HEIGHT),
+        f"{label}: {said or 'none'}",
     )
 
 
-def _line(series: Series, count: int, top: float) -> SafeString:
+def _line(frame: Frame, series: Series) -> SafeString:
     path, pen = "", "M"
     for number, value in enumerate(series.values):
         if value is None:
             pen = "M"
             continue
-        path += f"{pen}{_middle(number, count):.1f} {_height_of(value, top)}"
+        path += f"{pen}{frame.middle(number)} {frame.y(value)}"
         # A point between two gaps is a dot: round caps draw a line of no length.
         path += "h0" if pen == "M" else ""
         pen = "L"
     return format_html('<path class="plot-line plot-{}" d="{}"/>', _tone(series.tone), path)
 
 
-def _middle(number: int, count: int) -> float:
-    return LEFT + (number + 0.5) * INNER_WIDTH / count
-
-
-def _height_of(value: float, top: float) -> float:
-    return round(TOP + INNER_HEIGHT * (1 - value / top), 1)
-
-
 def _ceiling(value: float) -> float:
-    """The next 1, 2 or 5 of its size, so that half of it is a plain number too."""
+    """The next even step of its size, so that half of it is a plain number too."""
     size = 10.0 ** math.floor(math.log10(value))
-    return next(size * step for step in (1, 2, 5, 10) if size * step >= value)
+    return next(size * step for step in (1, 2, 4, 6, 8, 10) if size * step >= value)
 
 
 def short(value: float, unit: str = "", *, exact: bool = False) -> str:

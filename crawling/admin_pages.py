@@ -8,6 +8,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_safe
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
@@ -56,6 +58,7 @@ class StoredPageAdmin(CsvList, FoundById, ReadOnly, ModelAdmin):  # type: ignore
         view = self.admin_site.admin_view(self.download)
         return [path("<uuid:pk>/download", view, name=DOWNLOAD), *super().get_urls()]
 
+    @method_decorator(require_safe)
     def download(self, request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied

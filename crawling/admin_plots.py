@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from common import plots
-from common.console import Detailed
+from common.console import Detailed, Pictured
 from common.plots import Series
 from crawling import pulses
 from crawling.models import CrawlError, CrawlTask
@@ -53,16 +53,16 @@ CATEGORY_PARTS = {
 }
 
 
-class Funnel:
+class Funnel(Pictured):
     """How far the tasks of the list have come."""
-
-    list_before_template = "admin/plots.html"
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         shown = super().get_changelist_instance(request)  # type: ignore[misc]
-        if request.method == "GET":
-            shown.plots = [funnel(shown.queryset)]
+        request.tasks_shown = shown.queryset  # type: ignore[attr-defined]
         return shown
+
+    def plots(self, request: HttpRequest) -> list[str]:
+        return [funnel(request.tasks_shown)]  # type: ignore[attr-defined]
 
 
 def funnel(tasks: QuerySet[CrawlTask]) -> SafeString:
@@ -73,7 +73,9 @@ def funnel(tasks: QuerySet[CrawlTask]) -> SafeString:
     ]
     labels = [STATE_LABELS.get(one, one) for one in STATES]
     of = f"the newest {FUNNEL_OF:,}" if states.total() == FUNNEL_OF else "all of this list"
-    return plots.bars(f"Tasks by state, {of}", labels, series, empty="No tasks yet.")
+    return plots.bars(
+        f"Tasks by state, {of}", labels, series, width=plots.WIDE, empty="No tasks yet."
+    )
 
 
 class Strip(Detailed):

@@ -124,6 +124,16 @@ def ban_folders_of(ids: Sequence[uuid.UUID], *, actor: Actor) -> int:
     return rejected
 
 
+def ban_pattern(website: Website, pattern: str, *, actor: Actor) -> int:
+    """Never look at these addresses again; answers how many candidates were rejected."""
+    with transaction.atomic():
+        waiting = website.products.filter(approval=Product.Approval.PENDING)
+        before = waiting.count()
+        locked = _lock(website)
+        update_website(locked, actor=actor, banned_patterns=[*locked.banned_patterns, pattern])
+        return before - waiting.count()
+
+
 def _update_webhook(website: Website, changes: Changes, actor: Actor) -> None:
     if "webhook_endpoint_url" in changes:
         connect_webhook(website, changes["webhook_endpoint_url"], actor=actor)

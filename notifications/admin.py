@@ -23,6 +23,7 @@ from common.console import (
     INFO,
     WARN,
     Buttons,
+    Pictured,
     ReadOnly,
     Titled,
     badge,
@@ -145,7 +146,7 @@ def _wire(start: str, headers: dict[str, str], body: str) -> str:
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(CsvList, Buttons, FoundById, Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class DeliveryAdmin(CsvList, Pictured, Buttons, FoundById, Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
     empty_text = "No delivery yet. Add a webhook: every event it hears makes one."
     csv_columns = [
         "id",
@@ -172,7 +173,6 @@ class DeliveryAdmin(CsvList, Buttons, FoundById, Titled, ReadOnly, ModelAdmin): 
         "next_try",
         "created_at",
     ]
-    list_before_template = "admin/plots.html"
     fieldsets = [
         (None, {"fields": ["event_link", "endpoint", "state", "created_at", "delivered_at"]}),
         ("Tries", {"fields": ["tries", "http", "last_error", "next_try"]}),
@@ -196,11 +196,8 @@ class DeliveryAdmin(CsvList, Buttons, FoundById, Titled, ReadOnly, ModelAdmin): 
         rows: QuerySet[Delivery] = super().get_queryset(request)
         return rows.defer("event__body")
 
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        shown = super().get_changelist_instance(request)
-        if request.method == "GET":
-            shown.plots = [deliveries_plot(timezone.now())]
-        return shown
+    def plots(self, request: HttpRequest) -> list[str]:
+        return [deliveries_plot(timezone.now())]
 
     def title_of(self, delivery: Delivery) -> str:
         return f"{delivery.event} to {delivery.endpoint.url}"
@@ -260,4 +257,5 @@ def deliveries_plot(now: dt.datetime) -> SafeString:
         for name, (tone, members) in RESULTS.items()
     ]
     labels = [f"{hour:%H}h" for hour in hours]
-    return plots.bars("Deliveries of 24 hours (UTC)", labels, series, empty="None in 24 hours.")
+    empty = "None in 24 hours."
+    return plots.bars("Deliveries of 24 hours (UTC)", labels, series, width=plots.WIDE, empty=empty)

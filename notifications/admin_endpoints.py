@@ -282,8 +282,9 @@ class WebhookEndpointAdmin(CsvList, Detailed, Buttons, Titled, RecoverPage, Mode
         if pct is None:
             return None
         bar = '<span style="white-space:nowrap"><progress value="{}" max="100" style="width:3rem">'
-        of = "</progress>&nbsp;{:g}&nbsp;% of&nbsp;{}</span>"
-        return format_html(bar.format(pct) + of.format(pct, found.settled))
+        return format_html(
+            bar + "</progress>&nbsp;{}&nbsp;% of&nbsp;{}</span>", pct, pct, found.settled
+        )
 
     @admin.display(description="p95", empty_value="—")
     def p95(self, endpoint: WebhookEndpoint) -> str | None:

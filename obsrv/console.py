@@ -96,6 +96,12 @@ NAVIGATION = [
     ),
     _group(
         "System",
+        {
+            "title": "How it is doing",
+            "icon": "monitor_heart",
+            "link": reverse_lazy("system"),
+            "permission": lambda request: request.user.has_perm("accounts.view_system"),
+        },
         _item("Schedules", "schedule", "django_celery_beat", "periodictask"),
         _item("Cron lines", "calendar_month", "django_celery_beat", "crontabschedule"),
         _item("Intervals", "timer", "django_celery_beat", "intervalschedule"),

@@ -32,6 +32,8 @@ def run_now(task: PeriodicTask, *, actor: Actor) -> None:
                 args=orjson.loads(task.args),
                 kwargs=orjson.loads(task.kwargs),
                 headers={"periodic_task_name": task.name},
+                # Who asked for it wants to see what came of it: Task results.
+                ignore_result=False,
                 **({"queue": task.queue} if task.queue else {}),
             )
         except (OperationalError, OSError) as error:
