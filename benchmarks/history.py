@@ -54,7 +54,7 @@ PRODUCTS = """
          category, name, description, image_url, current_price, current_currency,
          current_stock_status, content_hash, facts_hash, page_hash, parser_version, attributes,
          provenance, notified_currency, notified_stock_status, held_currency, held_reason,
-         is_active, last_changed_at, rating)
+         is_active, last_changed_at, rating, canonical_hash, duplicate_reason)
     SELECT gen_random_uuid(), now() - n * interval '1 second', now(),
            (%(websites)s::uuid[])[1 + n %% %(count)s], 'approved', 1, '',
            'https://shop.example/p/' || n, 'https://shop.example/p/' || n,
@@ -64,7 +64,7 @@ PRODUCTS = """
            'A thing of number ' || n, '', 10 + n %% 900, 'EUR',
            CASE WHEN n %% 20 = 0 THEN 'out_of_stock' ELSE 'in_stock' END, '', '', '', '', '{}',
            '{}', 'EUR', 'in_stock', '', '', true, now() - n %% 90 * interval '1 day',
-           (n %% 50) / 10.0
+           (n %% 50) / 10.0, '', ''
     FROM generate_series(1, %(products)s) AS n
 """
 CHANGES = """

@@ -17,6 +17,7 @@ from obsrv import services
 BENCHES = (
     "api",
     "claims",
+    "console",
     "extraction",
     "fetch",
     "history",
