@@ -23,7 +23,7 @@ from accounts import logins
 from accounts.admin_clients import ApiKeyAdmin, ClientAdmin
 from accounts.auditing import Audited, actor_of
 from accounts.models import AuditEntry, FailedLogin, User
-from common.console import ReadOnly, countdown, do_each
+from common.console import ReadOnly, countdown, do_each, without_secrets
 from common.console_csv import CsvList
 
 __all__ = ["ApiKeyAdmin", "Audited", "ClientAdmin", "actor_of"]
@@ -118,6 +118,9 @@ class AuditEntryAdmin(CsvList, ReadOnly, ModelAdmin):  # type: ignore[misc]
     search_help_text = "The id of what was changed, or of a request."
     show_full_result_count = False
     paginator = InfinitePaginator
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        return without_secrets(super().get_queryset(request), "client")
 
     def get_search_results(
         self, request: HttpRequest, rows: QuerySet[AuditEntry], term: str

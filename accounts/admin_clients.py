@@ -37,6 +37,7 @@ from common.console import (
     do_each,
     inside_link,
     shown_once,
+    without_secrets,
 )
 from common.console_csv import CsvList
 
@@ -157,7 +158,7 @@ class ClientAdmin(Detailed, ThroughJobs):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Client]:
         live = Count("api_keys", filter=Q(api_keys__invalidated_at=None))
         rows: QuerySet[Client] = super().get_queryset(request)
-        return rows.annotate(live_key_count=live)
+        return without_secrets(rows.annotate(live_key_count=live))
 
     def add_details(self, rows: list[Any]) -> None:
         usages = usages_of([client.pk for client in rows])
@@ -194,7 +195,7 @@ class ClientAdmin(Detailed, ThroughJobs):
     @admin.display(description="Old secret signs for", empty_value="—")
     def rotation(self, client: Client) -> str | None:
         until = client.secret_rotation_expires_at
-        return countdown(until) if until and len(client.live_webhook_secrets()) > 1 else None
+        return countdown(until) if until and until > timezone.now() else None
 
     @admin.display(description="API keys")
     def new_key(self, client: Client) -> str:
@@ -288,6 +289,9 @@ class ApiKeyAdmin(KeyColumns, ThroughJobs):
     readonly_fields = ["prefix", "state", "used", "invalidated_at", "created_at"]
     actions = ["revoke_keys"]
     actions_submit_line = ["rotate", "revoke"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        return without_secrets(super().get_queryset(request), "client")
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> list[str]:
         asked = ["client", "name", "scopes", "rate_limit_rpm", "expires_at"]

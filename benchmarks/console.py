@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 from django.contrib import admin
 from django.db import connection
 from django.test import Client as Browser
@@ -21,6 +22,8 @@ from obsrv.first_start import ensure_groups
 from obsrv.schedules import ensure_schedules
 
 ROUNDS = 5
+# The kernel counts in hundredths of a second.
+REPEATED = 3
 MOST_QUERIES = 15
 LIST_MS, PRODUCT_MS = 300, 400
 # Rows of each table; the products and their checks are those of the bench of the history.
@@ -192,18 +195,30 @@ def page_figures(browser: Browser, name: str, path: str, limit: int) -> list[Fig
     _open(browser, path)
     with CaptureQueriesContext(connection) as asked:
         _open(browser, path)
+        queries = len(asked)
     walls, spent = [], []
     for _ in range(ROUNDS):
-        began, cpu = time.perf_counter(), time.process_time()
-        _open(browser, path)
-        walls.append((time.perf_counter() - began) * 1000)
-        spent.append((time.process_time() - cpu) * 1000)
-    peer = f"limit {MOST_QUERIES}"
+        began, cpu = time.perf_counter(), _cpu_seconds()
+        for _ in range(REPEATED):
+            _open(browser, path)
+        walls.append((time.perf_counter() - began) * 1000 / REPEATED)
+        spent.append((_cpu_seconds() - cpu) * 1000 / REPEATED)
+    most = 0 if limit == PRODUCT_MS else MOST_QUERIES
+    peer = f"limit {most}" if most else "none"
     return [
-        figure(f"{name}: queries", [len(asked)], "", peer=peer, against=MOST_QUERIES),
-        figure(name, walls, "ms", peer=f"limit {limit}", against=limit),
-        figure(f"{name}: CPU of Python", spent, "ms", peer=f"limit {limit}", against=limit),
+        figure(f"{name}: queries", [queries], "", peer=peer, against=most),
+        figure(f"{name}: CPU", spent, "ms", peer=f"limit {limit}", against=limit),
+        figure(f"{name}: wall", walls, "ms", peer=f"limit {limit}", against=limit),
     ]
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the one of PostgreSQL that works for it: what the page costs,
+    however busy the machine is."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        server = psutil.Process(cursor.fetchone()[0]).cpu_times()
+    return time.process_time() + server.user + server.system
 
 
 def _open(browser: Browser, path: str) -> Any:

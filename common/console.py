@@ -9,12 +9,14 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.timezone import localtime
 from unfold.decorators import display
 
+from common.crypto import EncryptedTextField
 from common.errors import Refused
 
 Shown = TypeVar("Shown", bound=Callable[..., Any])
@@ -54,6 +56,19 @@ class Buttons:
                     button.method(request, row)
                     return HttpResponseRedirect(request.get_full_path())
         return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
+
+
+def without_secrets(rows: QuerySet[Any], *relations: str) -> QuerySet[Any]:
+    """Lists show no secrets: reading them would decrypt each of each row."""
+    names = []
+    for relation in ("", *relations):
+        model = rows.model
+        for part in filter(None, relation.split("__")):
+            model = model._meta.get_field(part).related_model
+        prefix = f"{relation}__" if relation else ""
+        fields = [one for one in model._meta.fields if isinstance(one, EncryptedTextField)]
+        names += [prefix + field.name for field in fields]
+    return rows.defer(*names) if names else rows
 
 
 class Detailed:

@@ -25,6 +25,8 @@ class CsvList:
     templates/admin/change_list.html shows the link."""
 
     csv_columns: Sequence[str] = ()
+    # A page takes as long as it has rows.
+    list_per_page = 50
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

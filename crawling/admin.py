@@ -20,6 +20,7 @@ from common.console import (
     badge,
     outside_link,
     short_url,
+    without_secrets,
 )
 from common.console_csv import CsvList
 from common.console_search import FoundById
@@ -127,6 +128,10 @@ class CrawlTaskAdmin(
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         return lookup == "job__id__exact" or bool(super().lookup_allowed(lookup, value, request))
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CrawlTask]:
+        rows = without_secrets(super().get_queryset(request), "proxy")
+        return rows.defer("domain__robots_body", "domain__learned")
+
     def title_of(self, task: CrawlTask) -> str:
         return task.url if len(task.url) <= 80 else f"{task.url[:79]}…"
 
@@ -190,6 +195,11 @@ class CrawlErrorAdmin(CsvList, FoundById, ErrorGroups, ReadOnly, ModelAdmin):  #
     list_select_related = ["domain", "task"]
     id_fields = ["id", "task_id"]
     text_fields = ["fingerprint"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CrawlError]:
+        rows: QuerySet[CrawlError] = super().get_queryset(request)
+        return rows.defer("trace", "domain__robots_body", "domain__learned")
+
     search_help_text = "A fingerprint or the id of a task."
     show_full_result_count = False
     paginator = InfinitePaginator

@@ -28,6 +28,7 @@ from common.console import (
     add_refusal,
     badge,
     do_each,
+    without_secrets,
 )
 from common.console_csv import CsvList
 from common.errors import Refused
@@ -233,7 +234,7 @@ class ProxyAdmin(
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Proxy]:
         rows: QuerySet[Proxy] = super().get_queryset(request)
-        return rows.annotate(domain_count=Count("domain_proxies"))
+        return without_secrets(rows.annotate(domain_count=Count("domain_proxies")))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:-1]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-LAST = 30
+LAST = 20
 # For each of them its own few, by the index: never a walk through the ledger.
 BY_COLUMN = """
     SELECT x.id, l.started_at, l.http_status, l.response_ms, l.error_category

@@ -32,6 +32,7 @@ from common.console import (
     inside_link,
     moment,
     short_url,
+    without_secrets,
 )
 from common.console_csv import CsvList
 from common.console_search import FoundById
@@ -97,7 +98,7 @@ class EventAdmin(CsvList, FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc
     readonly_fields = ["public_id", "content"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
-        rows: QuerySet[Event] = super().get_queryset(request)
+        rows = without_secrets(super().get_queryset(request), "client")
         match = request.resolver_match
         on_list = match is not None and (match.url_name or "").endswith("_changelist")
         return rows.defer("body") if on_list else rows
@@ -194,7 +195,7 @@ class DeliveryAdmin(CsvList, Pictured, Buttons, FoundById, Titled, ReadOnly, Mod
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
         rows: QuerySet[Delivery] = super().get_queryset(request)
-        return rows.defer("event__body")
+        return without_secrets(rows, "event__client", "endpoint").defer("event__body")
 
     def plots(self, request: HttpRequest) -> list[str]:
         return [deliveries_plot(timezone.now())]

@@ -32,6 +32,7 @@ from common.console import (
     inside_link,
     short_url,
     shown_once,
+    without_secrets,
 )
 from common.console_csv import CsvList
 from notifications import endpoints, health, redelivery
@@ -170,6 +171,9 @@ class WebhookEndpointAdmin(CsvList, Detailed, Buttons, Titled, RecoverPage, Mode
         "deliveries",
     ]
     autocomplete_fields = ["client"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookEndpoint]:
+        return without_secrets(super().get_queryset(request), "client")
 
     def title_of(self, endpoint: WebhookEndpoint) -> str:
         return endpoint.url
