@@ -35,15 +35,14 @@ from tests.factories.monitoring import (
 from tests.factories.notifications import ChannelFactory, DeliveryFactory, EndpointFactory
 
 
-def make_rows(count: int = 1) -> None:
+def make_rows(count: int = 1, *, start: int = 0) -> None:
     """So many for each screen, each with others behind it."""
     ensure_schedules()
-    page = stored_page()
-    for number in range(count):
+    for number in range(start, start + count):
         _make_website(number)
         job = JobFactory.create()
         proxy = ProxyFactory.create(pool=f"pool {number % 3}")
-        task = {"job": job, "status": "failed", "stored_page": page, "proxy": proxy}
+        task = {"job": job, "status": "failed", "stored_page": stored_page(), "proxy": proxy}
         error = CrawlErrorFactory.create(
             fingerprint=f"{number:064x}", **{f"task__{name}": value for name, value in task.items()}
         )
