@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 # A plot beside others, and one that has the whole row.
 WIDTH, WIDE, HEIGHT = 480, 1000, 150
-LEFT, RIGHT, TOP, BOTTOM = 40, 6, 8, 20
+LEFT, RIGHT, TOP, BOTTOM = 40, 18, 8, 20
 INNER_HEIGHT = HEIGHT - TOP - BOTTOM
 # Room for a label below a plot, so that two do not touch each other.
 LABEL_WIDTH = 62
@@ -71,11 +71,11 @@ def bars(
     """A bar for each label; several series stand on each other."""
     sums = [sum(one.values[n] or 0 for one in series) for n in range(len(labels))]
     if not any(sums):
-        return _figure(title, (), format_html('<p class="plot-empty">{}</p>', empty))
+        return _figure(title, width, (), format_html('<p class="plot-empty">{}</p>', empty))
     # What bars count is whole: so is the half of two.
     frame = Frame(width, len(labels), max(_ceiling(max(sums)), 2))
     parts = [_bar(frame, n, series) for n in range(len(labels))]
-    return _figure(title, series, _svg(title, frame, labels, series, parts, unit))
+    return _figure(title, width, series, _svg(title, frame, labels, series, parts, unit))
 
 
 def lines(
@@ -90,10 +90,10 @@ def lines(
     """A line for each series; where a value is missing, it is interrupted."""
     known = [value for one in series for value in one.values if value is not None]
     if not known:
-        return _figure(title, (), format_html('<p class="plot-empty">{}</p>', empty))
+        return _figure(title, width, (), format_html('<p class="plot-empty">{}</p>', empty))
     frame = Frame(width, len(labels), _ceiling(max(known)))
     parts = [_line(frame, one) for one in series]
-    return _figure(title, series, _svg(title, frame, labels, series, parts, unit))
+    return _figure(title, width, series, _svg(title, frame, labels, series, parts, unit))
 
 
 def sparkline(values: Sequence[Value], *, title: str) -> SafeString:
@@ -144,15 +144,16 @@ def _tick_size(tone: str) -> tuple[int, int, int]:
     return TICK_HEIGHT - height, TICK_WIDTH - 1, height
 
 
-def _figure(title: str, series: Sequence[Series], drawing: SafeString) -> SafeString:
+def _figure(title: str, width: int, series: Sequence[Series], drawing: SafeString) -> SafeString:
     names = format_html_join(
         "",
         '<span class="plot-key plot-{}">{}</span>',
         ((_tone(one.tone), one.name) for one in series),
     )
     return format_html(
-        '<figure class="plot"><figcaption><b>{}</b>{}</figcaption>{}</figure>',
-        *(title, names, drawing),
+        '<figure class="plot{}"><figcaption><b>{}</b>{}</figcaption>'
+        '<div class="plot-scroll">{}</div></figure>',
+        *(" wide" if width > WIDTH else "", title, names, drawing),
     )
 
 

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from common.plots import Series, bars, lines
+from common.plots import WIDE, Series, bars, lines
 from crawling import trends
 from crawling.models import CrawlJob, CrawlTask, Domain
 from crawling.trends import Hour
@@ -69,7 +69,7 @@ def _plots(request: HttpRequest) -> Iterator[str]:
         yield _requests_per_hour(hours)
         yield _fetch_times(hours)
     if request.user.has_perm("monitoring.view_change"):
-        yield changes_per_day()
+        yield changes_per_day(WIDE)
 
 
 def _requests_per_hour(hours: Sequence[Hour]) -> str:

@@ -18,6 +18,7 @@ from accounts.admin import actor_of
 from common.errors import Refused
 from monitoring import alert_rules, delisting, product_control, stories
 from monitoring.admin.pictures import CHANGE_TONES
+from monitoring.changes import plain
 from monitoring.models import AlertRule, Product
 from monitoring.stories import RANGES
 
@@ -26,6 +27,7 @@ KINDS = {
     AlertRule.Kind.TARGET_BELOW.value: "at or below",
     AlertRule.Kind.TARGET_ABOVE.value: "at or above",
 }
+COLUMNS = {column.name for column in Product._meta.concrete_fields}
 # Where the product keeps what a page said, if not under the same name.
 KEPT_AS = {
     "price": "current_price",
@@ -145,9 +147,16 @@ def _useless(product: Product) -> set[str]:
 def _provenance(product: Product) -> list[tuple[str, Any, dict[str, Any]]]:
     """What is known, and which part of the page said so."""
     return [
-        (name, getattr(product, KEPT_AS.get(name, name), None), one)
+        (name, _known(product, KEPT_AS.get(name, name)), one)
         for name, one in sorted(product.provenance.items())
     ]
+
+
+def _known(product: Product, name: str) -> Any:
+    if name not in COLUMNS:
+        return None
+    value = getattr(product, name)
+    return plain(value) if isinstance(value, Decimal) else value
 
 
 def _told(request: HttpRequest, product: Product) -> dict[str, Any]:
