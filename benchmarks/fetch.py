@@ -4,16 +4,18 @@ through the same door."""
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import uvloop
 from django.conf import settings
 
 from benchmarks.figures import Figure, figure
-from benchmarks.pipeline import fetch_only
 from benchmarks.stores import forget_pages
+from common.http import Egress
 from crawling import frontier
 from crawling.fetching import Page
 from crawling.frontier import Target
@@ -25,6 +27,7 @@ from tests.shop.bulk import BulkShop
 # What issue 3 asks of one core, and of pages that did not change.
 GOAL_PAGES_PER_SECOND = 1500
 HOSTS = 100
+CONNECTIONS = 32
 PURPOSE = "bench"
 
 
@@ -116,3 +119,20 @@ def crawl(urls: list[str]) -> Run:
     seconds = time.perf_counter() - started - LINGER_SECONDS
     assert written == len(urls), written
     return Run(written, seconds, cpu)
+
+
+def fetch_only(urls: Sequence[str]) -> float:
+    async def run() -> None:
+        waiting = iter(urls)
+
+        async def work(egress: Egress) -> None:
+            for url in waiting:
+                await egress.request("GET", url)
+
+        async with Egress() as egress:
+            await asyncio.gather(*(work(egress) for _ in range(CONNECTIONS)))
+
+    started = time.perf_counter()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())
+    return len(urls) / (time.perf_counter() - started)

@@ -27,3 +27,8 @@ def figure(name: str, values: Sequence[float], unit: str, *, peer: str, against:
         ratio=round(middle / against, 3) if against else 0.0,
         spread=f"{min(values):.3g} to {max(values):.3g} (n={len(values)})",
     )
+
+
+def note(name: str, text: str) -> Figure:
+    """Why there is no figure."""
+    return Figure(name=name, value=0.0, unit="", peer=text, ratio=0.0, spread="")

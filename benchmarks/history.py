@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, connections, transaction
@@ -19,6 +20,7 @@ from django.utils import timezone
 from accounts import keys
 from accounts.audit import SYSTEM
 from accounts.models import Client
+from benchmarks import cpu
 from benchmarks.figures import Figure, figure
 from common import partitions
 from common.partitions import Month, ensure_partitions
@@ -87,28 +89,28 @@ def measure(*, quick: bool) -> list[Figure]:
     since = now - dt.timedelta(days=DAYS)
     week = (now - dt.timedelta(days=7)).isoformat()
     figures = [
-        p99("90 days of a product", lambda pk: series.points(pk, since, now), picked, 10),
-        p99(
+        *p99("90 days of a product", lambda pk: series.points(pk, since, now), picked, 10),
+        *p99(
             "interval=day over 90 days",
             lambda pk: series.buckets(pk, "day", since, now, limit=400),
             picked,
             30,
         ),
-        p99("GET /changes of 7 days", lambda _: get(api, "changes", since=week), picked, 50),
-        p99("GET /products, newest", lambda _: get(api, "products"), picked, 100),
-        p99(
+        *p99("GET /changes of 7 days", lambda _: get(api, "changes", since=week), picked, 50),
+        *p99("GET /products, newest", lambda _: get(api, "products"), picked, 100),
+        *p99(
             "GET /products?brand&price",
             lambda _: get(api, "products", brand=f"brand {_random(300)}", price_min="100"),
             picked,
             100,
         ),
-        p99(
+        *p99(
             "GET /products?website&availability",
             lambda _: get(api, "products", website=website.pk, availability="out_of_stock"),
             picked,
             100,
         ),
-        p99(
+        *p99(
             "GET /products?q",
             lambda _: get(api, "products", q=f"thing {_random(products)} "),
             picked,
@@ -169,12 +171,27 @@ def get(api: Browser, noun: str, **query: Any) -> None:
     assert answer.status_code == 200, answer.content
 
 
-def p99(name: str, job: Callable[[uuid.UUID], object], ids: list[uuid.UUID], limit: int) -> Figure:
+def p99(
+    name: str, job: Callable[[uuid.UUID], object], ids: list[uuid.UUID], limit: int
+) -> list[Figure]:
+    """How long the slowest take; and the CPU of all of them, ours and the database's."""
     for pk in ids[:5]:
         job(pk)
+    ours, theirs = time.process_time(), cpu.of_database()
     times = sorted(_milliseconds(job, pk) for pk in ids)
+    used = time.process_time() - ours + cpu.of_database() - theirs
     worst = times[int(len(times) * 0.99) - 1]
-    return figure(f"{name}, p99", [worst], "ms", peer=f"limit {limit}", against=limit)
+    return [
+        figure(f"{name}, p99", [worst], "ms", peer=f"limit {limit}", against=limit),
+        figure("  median", times, "ms", peer=f"limit {limit}", against=limit),
+        figure(
+            "  CPU, PostgreSQL's too",
+            [used * 1000 / len(ids)],
+            "ms",
+            peer=f"limit {limit}",
+            against=limit,
+        ),
+    ]
 
 
 def _milliseconds(job: Callable[[uuid.UUID], object], pk: uuid.UUID) -> float:
@@ -199,43 +216,67 @@ def write_figures(rounds: int) -> list[Figure]:
         )
         for n in range(BATCH)
     )
-    stores = [write_batch(website, number, store_only) for number in range(rounds + 2)]
-    whole = [write_batch(website, number, hand_over) for number in range(rounds + 2)]
-    name = "batch of 200, 10 % changed"
+    stores = [write_batch(website, number, store_only) for number in range(rounds + 2)][2:]
+    whole = [write_batch(website, number, read_and_store) for number in range(rounds + 2)][2:]
     return [
-        figure(f"{name}: written", stores[2:], "ms", peer="limit 60", against=60),
-        figure(f"{name}: also read, its pages kept", whole[2:], "ms", peer="limit 60", against=60),
+        *batch_figures("batch of 200, 10 % changed: written", stores),
+        *batch_figures("same, also read, its pages kept", whole),
     ]
 
 
-def store_only(pages: list[Page]) -> int:
+def batch_figures(name: str, writes: list[Write]) -> list[Figure]:
+    def row(words: str, values: list[float]) -> Figure:
+        return figure(words, values, "ms", peer="limit 60", against=60)
+
+    return [
+        row(name, [one.seconds * 1000 for one in writes]),
+        row("  CPU of the worker", [one.ours * 1000 for one in writes]),
+        row("  CPU of PostgreSQL", [one.database * 1000 for one in writes]),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What writing a batch took: by the clock, of our CPU, of the database's."""
+
+    seconds: float
+    ours: float
+    database: float
+
+
+@contextlib.contextmanager
+def timed(writes: list[Write]) -> Iterator[None]:
+    database, ours, started = cpu.of_database(), time.process_time(), time.perf_counter()
+    yield
+    seconds, used = time.perf_counter() - started, time.process_time() - ours
+    writes.append(Write(seconds, used, cpu.of_database() - database))
+
+
+def store_only(pages: list[Page], writes: list[Write]) -> None:
     """Snapshots, products, changes and events; what was read is at hand."""
     store = intake.receive_pages([page.identified() for page in pages])
-    started = time.perf_counter()
-    with transaction.atomic():
+    with timed(writes), transaction.atomic():
         verdicts = store({page.claim.id for page in pages})
-        assert not any(verdict.failure for verdict in verdicts.values())
-    seconds = time.perf_counter() - started
+    assert not any(verdict.failure for verdict in verdicts.values())
     with transaction.atomic():
         CrawlTask.objects.filter(id__in=verdicts).update(status="completed")
-    STORED.append(seconds * 1000)
-    return len(verdicts)
 
 
-STORED: list[float] = []
+def read_and_store(pages: list[Page], writes: list[Write]) -> None:
+    with timed(writes):
+        assert hand_over(pages) == BATCH
 
 
-def write_batch(website: Website, number: int, job: Callable[[list[Page]], int]) -> float:
-    """Milliseconds of reading and writing a batch; the pages are made before."""
+def write_batch(website: Website, number: int, job: Callable[..., None]) -> Write:
+    """The pages are made before."""
     runs.start_monitoring(website, triggered_by="manual")
     domain = Domain.objects.get(host="w.example")
     claims = leases.claim_tasks({domain.pk: BATCH})
     pages = [_page(claim, n, number) for n, claim in enumerate(claims)]
     assert len(pages) == BATCH
-    started = time.perf_counter()
-    assert job(pages) == BATCH
-    seconds = time.perf_counter() - started
-    return STORED[-1] if job is store_only else seconds * 1000
+    writes: list[Write] = []
+    job(pages, writes)
+    return writes[0]
 
 
 def _page(claim: leases.Claim, n: int, number: int) -> Page:

@@ -1,4 +1,5 @@
-"""A receiver in a process of its own that does nothing but take, count and thank."""
+"""A receiver in a process of its own that does nothing but take, count and thank. Told the
+secret of an endpoint, it also checks each signature and keeps what it was told."""
 
 from __future__ import annotations
 
@@ -7,22 +8,52 @@ import json
 import multiprocessing
 import time
 import urllib.request
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import uvloop
+
+from notifications.signing import BadSignature, verify
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nthanks"
 # Deliveries to this path are taken and never answered.
 DEAD = "/dead"
 
 
+@dataclass
+class Book:
+    """What arrived: when, and what it said where its signature was right."""
+
+    secret: str
+    times: list[float] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+    forged: int = 0
+
+    def note(self, head: bytes, body: bytes) -> None:
+        self.times.append(time.time())
+        if not self.secret:
+            return
+        try:
+            verify(body, _signature(head), secrets=[self.secret], now=time.time())
+        except BadSignature:
+            self.forged += 1
+        else:
+            self.events.append(json.loads(body))
+
+    def taken(self) -> bytes:
+        told = {"times": self.times, "events": self.events, "forged": self.forged}
+        body = json.dumps(told).encode()
+        self.times, self.events, self.forged = [], [], 0
+        return body
+
+
 class Taker(asyncio.Protocol):
     """Just enough HTTP: requests one after another on a connection, bodies with a length."""
 
-    def __init__(self, times: list[float]) -> None:
-        self.times = times
+    def __init__(self, book: Book) -> None:
+        self.book = book
         self.waiting = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -35,18 +66,18 @@ class Taker(asyncio.Protocol):
             size = _length(head.lower())
             if len(self.waiting) < end + 4 + size:
                 return
+            body = self.waiting[end + 4 : end + 4 + size]
             self.waiting = self.waiting[end + 4 + size :]
-            self._answer(head)
+            self._answer(head, body)
 
-    def _answer(self, head: bytes) -> None:
-        if head.startswith(b"GET /times"):
-            body = json.dumps(self.times).encode()
-            self.times.clear()
+    def _answer(self, head: bytes, body: bytes) -> None:
+        if head.startswith(b"GET /book"):
+            told = self.book.taken()
             self.transport.write(
-                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(told) + told
             )
         elif not head.startswith(b"POST /dead"):
-            self.times.append(time.time())
+            self.book.note(head, body)
             self.transport.write(OK)
 
 
@@ -55,11 +86,19 @@ def _length(head: bytes) -> int:
     return int(rest.split(b"\r\n", 1)[0]) if found else 0
 
 
-def _serve(pipe: Connection) -> None:
+def _signature(head: bytes) -> str:
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"x-obsrv-signature":
+            return value.strip().decode("latin-1")
+    return ""
+
+
+def _serve(pipe: Connection, secret: str) -> None:
     async def run() -> None:
-        times: list[float] = []
+        book = Book(secret)
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Taker(times), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: Taker(book), "127.0.0.1", 0)
         pipe.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
@@ -67,10 +106,13 @@ def _serve(pipe: Connection) -> None:
 
 
 class BulkReceiver:
+    def __init__(self, secret: str = "") -> None:
+        self.secret = secret
+
     def __enter__(self) -> Self:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self.secret), daemon=True)
         self._process.start()
         self.url = f"http://127.0.0.1:{ours.recv()}"
         return self
@@ -86,6 +128,11 @@ class BulkReceiver:
 
     def times(self) -> list[float]:
         """When each delivery arrived, since this was asked before."""
-        with urllib.request.urlopen(f"{self.url}/times") as answer:
-            found: list[float] = json.load(answer)
+        found: list[float] = self.take()["times"]
+        return found
+
+    def take(self) -> dict[str, Any]:
+        """All that arrived since this was asked before; ``forged`` had no right signature."""
+        with urllib.request.urlopen(f"{self.url}/book") as answer:
+            found: dict[str, Any] = json.load(answer)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -12,7 +13,7 @@ from django.db import connection, transaction
 DETACH_WAIT = "150ms"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Month:
     year: int
     month: int
@@ -41,21 +42,47 @@ class Month:
 
 
 def ensure_partitions(table: str, *, now: dt.datetime, back: int = 1, ahead: int = 3) -> list[str]:
-    """Make the missing months around ``now``; answers the names of those it made."""
-    months = [Month.of(now).plus(offset) for offset in range(-back, ahead + 1)]
+    """Make the missing months around ``now``, and those of rows that found none; answers the
+    names of those it made."""
+    wanted = {Month.of(now).plus(offset) for offset in range(-back, ahead + 1)}
     made = []
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [zlib.crc32(table.encode())])
-        for month in months:
-            name = f"{table}_{month.suffix}"
-            cursor.execute("SELECT to_regclass(%s) IS NULL", [name])
+        cursor.execute("SELECT substring(pg_get_partkeydef(%s::regclass), '\\((.+)\\)')", [table])
+        key = cursor.fetchone()[0]
+        for month in sorted(wanted | _stray_months(cursor, table, key)):
+            cursor.execute("SELECT to_regclass(%s) IS NULL", [f"{table}_{month.suffix}"])
             if cursor.fetchone()[0]:
-                cursor.execute(
-                    f'CREATE TABLE "{name}" PARTITION OF "{table}" '
-                    f"FOR VALUES FROM ('{month.start}') TO ('{month.plus(1).start}')"
-                )
-                made.append(name)
+                made.append(_make(cursor, table, key, month))
     return made
+
+
+def _stray_months(cursor: Any, table: str, key: str) -> set[Month]:
+    utc = f"{key} AT TIME ZONE 'UTC'"
+    cursor.execute(
+        f"SELECT DISTINCT extract(year FROM {utc})::int, extract(month FROM {utc})::int"  # noqa: S608
+        f' FROM "{table}_default"'
+    )
+    return {Month(*row) for row in cursor.fetchall()}
+
+
+def _make(cursor: Any, table: str, key: str, month: Month) -> str:
+    name, span = f"{table}_{month.suffix}", (month.start, month.plus(1).start)
+    bounds = f"FOR VALUES FROM ('{span[0]}') TO ('{span[1]}')"
+    within = f"{key} >= '{span[0]}' AND {key} < '{span[1]}'"
+    cursor.execute(f'SELECT EXISTS (SELECT 1 FROM "{table}_default" WHERE {within})')  # noqa: S608
+    if not cursor.fetchone()[0]:
+        cursor.execute(f'CREATE TABLE "{name}" PARTITION OF "{table}" {bounds}')
+        return name
+    # PostgreSQL refuses a month while the default partition holds rows of it.
+    cursor.execute(f'LOCK TABLE "{table}_default" IN ACCESS EXCLUSIVE MODE')
+    cursor.execute(f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING ALL)')
+    cursor.execute(
+        f'WITH stray AS (DELETE FROM "{table}_default" WHERE {within} RETURNING *)'  # noqa: S608
+        f' INSERT INTO "{name}" SELECT * FROM stray'
+    )
+    cursor.execute(f'ALTER TABLE "{table}" ATTACH PARTITION "{name}" {bounds}')
+    return name
 
 
 def months_of(table: str) -> list[Month]:
@@ -82,7 +109,7 @@ def drop_month(table: str, month: Month) -> None:
 
 
 def rows_in_default(table: str) -> int:
-    """Rows that found no month: they must not be there, and block making that month."""
+    """Rows that found no month, because beat was away when it was to be made."""
     with connection.cursor() as cursor:
         few = f'SELECT 1 FROM "{table}_default" LIMIT 1000'  # noqa: S608
         cursor.execute(f"SELECT count(*) FROM ({few}) x")  # noqa: S608

@@ -114,6 +114,8 @@ class Rule:
 def judge(before: State, seen: Seen, rules: Rules, *, trusted: bool = False) -> Judgement:
     """The state after a check, and the news in it. The first check is the silent baseline.
     What is ``trusted`` is never held."""
+    if _says_the_same(before, seen):
+        return replace(_quiet(before), price_change_pct=change_pct(before.price, seen.price))
     price = _judge_price(before, seen, rules, trusted=trusted)
     stock_news, state = _judge_stock(price.state, seen, rules)
     same_currency = (seen.currency or before.currency) == (before.currency or seen.currency)
@@ -131,6 +133,18 @@ def judge(before: State, seen: Seen, rules: Rules, *, trusted: bool = False) -> 
         price_change_pct=change_pct(before.price, seen.price)
         if same_currency and watched
         else None,
+    )
+
+
+def _says_the_same(before: State, seen: Seen) -> bool:
+    """The usual page: what is known, what was told and what it says are one."""
+    said = (seen.price, seen.currency, seen.stock)
+    return (
+        seen.price is not None
+        and seen.stock != StockStatus.UNKNOWN
+        and before.held_price is None
+        and said == (before.price, before.currency, before.stock)
+        and said == (before.notified_price, before.notified_currency, before.notified_stock)
     )
 
 

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from common.ids import uuid7
+from common.rows import as_json
 from extraction.items import ProductItem
 
 if TYPE_CHECKING:
@@ -23,19 +22,23 @@ FACTS = """
         description = COALESCE(NULLIF(v.description, ''), p.description),
         image_url = v.image_url, rating = v.rating, review_count = v.review_count,
         provenance = v.provenance, facts_hash = v.facts_hash
-    FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
-                %s::text[], %s::text[], %s::numeric[], %s::int[], %s::jsonb[], %s::text[])
-        AS v(id, name, sku, gtin, mpn, brand, category, description, image_url, rating,
-             review_count, provenance, facts_hash)
+    FROM json_to_recordset(%s::json)
+        AS v(id uuid, name text, sku text, gtin text, mpn text, brand text, category text,
+             description text, image_url text, rating numeric, review_count int,
+             provenance jsonb, facts_hash text)
     WHERE p.id = v.id
 """
+DESCRIBED = (
+    "id", "name", "sku", "gtin", "mpn", "brand", "category", "description", "image_url",
+    "rating", "review_count", "provenance", "facts_hash",
+)  # fmt: skip
 FORGET_IMAGES = "DELETE FROM monitoring_productimage WHERE product_id = ANY(%s)"
 IMAGES = """
     INSERT INTO monitoring_productimage
         (id, created_at, updated_at, product_id, url, position, alt_text, content_type,
          content_hash, storage_key)
     SELECT v.id, now(), now(), v.product_id, v.url, v.position, '', '', '', ''
-    FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::int[]) AS v(id, product_id, url, position)
+    FROM json_to_recordset(%s::json) AS v(id uuid, product_id uuid, url text, position int)
     ON CONFLICT DO NOTHING
 """
 
@@ -71,8 +74,8 @@ def write(cursor: Any, checks: Sequence[Check]) -> None:
     ]
     if not fresh:
         return
-    columns = zip(*(_row(check, found) for check, found in fresh), strict=True)
-    cursor.execute(FACTS, [list(column) for column in columns])
+    rows = [_row(check, found) for check, found in fresh]
+    cursor.execute(FACTS, [as_json(DESCRIBED, rows)])
     _write_images(cursor, [check for check, _ in fresh])
 
 
@@ -95,12 +98,11 @@ def _row(check: Check, found: str) -> tuple[object, ...]:
     )
 
 
-def _provenance(item: ProductItem) -> str:
-    found = {
+def _provenance(item: ProductItem) -> dict[str, dict[str, object]]:
+    return {
         name: {"source": one.source, "raw": one.raw[:200], "confidence": one.confidence}
         for name, one in item.fields.items()
     }
-    return orjson.dumps(found).decode()
 
 
 def _write_images(cursor: Any, checks: Sequence[Check]) -> None:
@@ -111,7 +113,7 @@ def _write_images(cursor: Any, checks: Sequence[Check]) -> None:
     ]
     cursor.execute(FORGET_IMAGES, [[check.known.id for check in checks]])
     if rows:
-        cursor.execute(IMAGES, [list(column) for column in zip(*rows, strict=True)])
+        cursor.execute(IMAGES, [as_json(("id", "product_id", "url", "position"), rows)])
 
 
 def _images(item: ProductItem) -> list[str]:

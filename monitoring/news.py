@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
+from common.rows import as_json
 from crawling.fetching import Page
 from monitoring import campaigns
 from monitoring.absences import Absence
@@ -36,6 +37,17 @@ FOLDED = {
 }
 CONFIRMED = "confirmed by a second look"
 REFUTED = "a second look did not find it"
+COLUMNS = (
+    "id", "product_id", "kind", "old", "new", "currency", "pct", "rule", "alert_rule_id",
+    "variant_key", "note", "crawl_job_id", "campaign_id", "history_id", "page_hash", "status",
+    "occurred_at",
+)  # fmt: skip
+WRITE = f"""
+    INSERT INTO monitoring_change ({", ".join(COLUMNS)})
+    SELECT {", ".join(COLUMNS)}
+    FROM json_populate_recordset(NULL::monitoring_change, %s::json)
+    ON CONFLICT DO NOTHING
+"""  # noqa: S608
 BELIEVE = """
     UPDATE monitoring_producthistory h SET is_doubted = false
     FROM unnest(%s::uuid[], %s::timestamptz[]) AS v(product_id, seen_at)
@@ -108,11 +120,15 @@ def announce(
     ]
     if held.twins:
         held.settle(items)
-    fresh = [_change(item) for item in items if item.twin_id is None]
-    if fresh:
-        Change.objects.bulk_create(fresh, ignore_conflicts=True)
+    _write([_change(item) for item in items if item.twin_id is None])
     _fold_twins(items)
     publish([_draft(item, clients[item.known.website_id]) for item in items if _is_told(item)])
+
+
+def _write(rows: Sequence[tuple[object, ...]]) -> None:
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(WRITE, [as_json(COLUMNS, rows)])
 
 
 def _is_told(item: Item) -> bool:
@@ -154,26 +170,27 @@ def change_id(task_id: uuid.UUID, kind: str) -> uuid.UUID:
     return uuid.uuid5(task_id, kind)
 
 
-def _change(item: Item) -> Change:
+def _change(item: Item) -> tuple[object, ...]:
     news, held = item.news, item.news.quarantined
     state = item.check.judgement.state if item.check else item.known.state
-    return Change(
-        id=item.change_id,
-        product_id=item.known.id,
-        kind=news.kind,
-        old=news.old,
-        new=news.new,
-        currency=news.currency,
-        pct=news.pct,
-        rule=news.rule,
-        alert_rule_id=news.alert_id,
-        note=state.held_reason if held else "",
-        crawl_job_id=item.page.claim.job_id,
-        campaign_id=item.campaign_id,
-        history_id=item.history_id,
-        page_hash=item.page.content_hash,
-        status=Status.QUARANTINED if held else Status.CONFIRMED,
-        occurred_at=item.page.fetched_at,
+    return (
+        item.change_id,
+        item.known.id,
+        news.kind,
+        news.old,
+        news.new,
+        news.currency,
+        news.pct,
+        news.rule,
+        news.alert_id,
+        "",
+        state.held_reason if held else "",
+        item.page.claim.job_id,
+        item.campaign_id,
+        item.history_id,
+        item.page.content_hash,
+        Status.QUARANTINED if held else Status.CONFIRMED,
+        item.page.fetched_at,
     )
 
 

@@ -1,6 +1,7 @@
 """How the pages of a batch are read: with the parser and the learned places of their
-domain, and what their website says of currency and language. Loaded once a batch, outside
-any transaction; what was learnt is written in it, one statement for all domains.
+domain, and what their website says of currency and language. Loaded once a batch, when the
+first of its pages has to be read; what was learnt is written in the transaction of the batch,
+one statement for all domains.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -40,12 +42,19 @@ class Speech:
     locale: str = ""
 
 
-@dataclass(slots=True)
 class Reader:
-    domains: Mapping[uuid.UUID, tuple[str, tuple[LearnedPlace, ...]]] = field(default_factory=dict)
-    websites: Mapping[uuid.UUID, Speech] = field(default_factory=dict)
-    learnt: dict[uuid.UUID, tuple[LearnedPlace, ...]] = field(default_factory=dict)
-    looked: Counter[uuid.UUID] = field(default_factory=Counter)
+    def __init__(self, domain_ids: set[uuid.UUID], website_ids: set[uuid.UUID]) -> None:
+        self._ids = domain_ids, website_ids
+        self.learnt: dict[uuid.UUID, tuple[LearnedPlace, ...]] = {}
+        self.looked: Counter[uuid.UUID] = Counter()
+
+    @cached_property
+    def domains(self) -> Mapping[uuid.UUID, tuple[str, tuple[LearnedPlace, ...]]]:
+        return _domains(self._ids[0])
+
+    @cached_property
+    def websites(self) -> Mapping[uuid.UUID, Speech]:
+        return _websites(self._ids[1])
 
     def hints(self, page: Page) -> Hints:
         claim = page.claim
@@ -85,7 +94,7 @@ class Reader:
 def reader_for(pages: Sequence[Page]) -> Reader:
     domains = {page.claim.domain_id for page in pages}
     websites = {page.claim.website_id for page in pages if page.claim.website_id}
-    return Reader(_domains(domains), _websites(websites))
+    return Reader(domains, websites)
 
 
 def hints_for(domain: Domain | None, website: Website | None, **given: str) -> Hints:

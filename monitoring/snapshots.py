@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import orjson
 from django.db import connection
 
+from common.rows import as_json
 from extraction.items import PARSER_VERSION
 from monitoring import describing, variants
 from monitoring.changes import State, change_pct
@@ -74,15 +75,20 @@ UPDATE = """
         content_hash = v.content_hash, page_hash = v.page_hash,
         parser_version = v.parser_version, last_crawled_at = v.seen_at,
         last_changed_at = v.changed_at, missing_at = NULL, delisted_at = NULL, updated_at = now()
-    FROM unnest(%s::uuid[], %s::numeric[], %s::text[], %s::numeric[], %s::text[], %s::int[],
-                %s::numeric[], %s::numeric[], %s::text[], %s::text[], %s::numeric[],
-                %s::numeric[], %s::numeric[], %s::text[], %s::text[], %s::text[], %s::text[],
-                %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[])
-        AS v(id, price, currency, list_price, stock, quantity, unit_price, notified_price,
-             notified_currency, notified_stock, lowest, highest, held_price, held_currency,
-             held_reason, method, content_hash, page_hash, parser_version, seen_at, changed_at)
+    FROM json_to_recordset(%s::json)
+        AS v(id uuid, price numeric, currency text, list_price numeric, stock text, quantity int,
+             unit_price numeric, notified_price numeric, notified_currency text,
+             notified_stock text, lowest numeric, highest numeric, held_price numeric,
+             held_currency text, held_reason text, method text, content_hash text,
+             page_hash text, parser_version text, seen_at timestamptz, changed_at timestamptz)
     WHERE p.id = v.id
 """
+UPDATED = (
+    "id", "price", "currency", "list_price", "stock", "quantity", "unit_price",
+    "notified_price", "notified_currency", "notified_stock", "lowest", "highest", "held_price",
+    "held_currency", "held_reason", "method", "content_hash", "page_hash", "parser_version",
+    "seen_at", "changed_at",
+)  # fmt: skip
 
 
 def lock_known(product_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Known]:
@@ -94,7 +100,7 @@ def lock_known(product_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Known]:
 
 SEEN_AGAIN = """
     UPDATE monitoring_product p SET last_crawled_at = v.seen_at, updated_at = now()
-    FROM unnest(%s::uuid[], %s::timestamptz[]) AS v(id, seen_at)
+    FROM json_to_recordset(%s::json) AS v(id uuid, seen_at timestamptz)
     WHERE p.id = v.id
 """
 RECORDED = """
@@ -125,12 +131,11 @@ def write(checks: Sequence[Check], unchanged: Sequence[Unchanged]) -> None:
                 for row in rows:
                     copy.write_row(row)
         if newest := [_product_row(check) for check in checks if check.is_newest]:
-            columns = zip(*newest, strict=True)
-            cursor.execute(UPDATE, [list(column) for column in columns])
+            cursor.execute(UPDATE, [as_json(UPDATED, newest)])
             describing.write(cursor, [check for check in checks if check.is_newest])
         if unchanged:
-            ids = [look.known.id for look in unchanged]
-            cursor.execute(SEEN_AGAIN, [ids, [look.page.fetched_at for look in unchanged]])
+            seen = [(look.known.id, look.page.fetched_at) for look in unchanged]
+            cursor.execute(SEEN_AGAIN, [as_json(("id", "seen_at"), seen)])
 
 
 def _unchanged_row(look: Unchanged) -> tuple[object, ...]:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from common.ids import uuid7
+from common.rows import as_json
 from extraction.items import PARSER_VERSION, Variant
 from monitoring.changes import change_pct
 
@@ -33,14 +32,17 @@ WRITE = """
          stock_status, last_seen_at)
     SELECT v.id, now(), now(), v.product_id, v.key, v.options, v.sku, v.gtin, v.price,
            v.currency, v.stock, v.seen_at
-    FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::jsonb[], %s::text[], %s::text[],
-                %s::numeric[], %s::text[], %s::text[], %s::timestamptz[])
-        AS v(id, product_id, key, options, sku, gtin, price, currency, stock, seen_at)
+    FROM json_to_recordset(%s::json)
+        AS v(id uuid, product_id uuid, key text, options jsonb, sku text, gtin text,
+             price numeric, currency text, stock text, seen_at timestamptz)
     ON CONFLICT ON CONSTRAINT variant_once_per_product DO UPDATE SET
         updated_at = now(), options = excluded.options, sku = excluded.sku, gtin = excluded.gtin,
         price = excluded.price, currency = excluded.currency,
         stock_status = excluded.stock_status, last_seen_at = excluded.last_seen_at
 """
+WRITTEN = (
+    "id", "product_id", "key", "options", "sku", "gtin", "price", "currency", "stock", "seen_at",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def write(cursor: Any, checks: Sequence[Check]) -> list[tuple[object, ...]]:
     }
     rows = [_row(check, one) for _, (check, one) in sorted(found.items())]
     if rows:
-        cursor.execute(WRITE, [list(column) for column in zip(*rows, strict=True)])
+        cursor.execute(WRITE, [as_json(WRITTEN, rows)])
     return [
         _history_row(check, one, before)
         for key, (check, one) in found.items()
@@ -83,7 +85,7 @@ def _row(check: Check, one: Variant) -> tuple[object, ...]:
         uuid7(),
         check.known.id,
         one.key[:255],
-        orjson.dumps(dict(one.options)).decode(),
+        dict(one.options),
         one.sku[:255],
         one.gtin[:14],
         one.price,

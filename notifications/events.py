@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from common.requests import current_request_id
+from common.rows import copy_in
 from common.wakeups import wake_on_commit
 from notifications.catalogue import API_VERSION, matches
 from notifications.models import Channel, Delivery, Event, Feed, Notice, WebhookEndpoint
@@ -80,8 +81,8 @@ def _write(drafts: Sequence[EventDraft], feeds: dict[uuid.UUID, Feed]) -> None:
     request_id = current_request_id()
     events = [_event(draft, feeds[draft.client_id], request_id) for draft in drafts]
     deliveries = _deliveries(drafts, feeds)
-    Event.objects.bulk_create(events)
-    Delivery.objects.bulk_create(deliveries)
+    copy_in(events)
+    copy_in(deliveries)
     notices = _notices(drafts, feeds)
     if notices:
         Notice.objects.bulk_create(notices)

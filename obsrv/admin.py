@@ -299,8 +299,26 @@ class CrontabScheduleAdmin(ScheduleRowAdmin, beat.CrontabScheduleAdmin):  # type
     list_display = ["human_readable", "__str__"]
 
 
+class IntervalForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A row is shared: what is written here holds for every schedule that uses it."""
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        if self.errors or self.instance.pk is None or not self.changed_data:
+            return data
+        wanted = IntervalSchedule(every=data["every"], period=data["period"])
+        shops = self.instance.periodictask_set.filter(task=TASK).count()
+        if shops and seconds_of(wanted) < WEBSITE_MIN_SECONDS:
+            raise forms.ValidationError(
+                f"{shops} website{'s' * (shops > 1)} would be crawled by it, and a website is crawled "
+                "once a minute at most. Add another interval for the schedule that needs it."
+            )
+        return data
+
+
 @admin.register(IntervalSchedule)
 class IntervalScheduleAdmin(ScheduleRowAdmin, beat.IntervalScheduleAdmin):  # type: ignore[misc]
+    form = IntervalForm
     inlines = [UsedBy]
 
 

@@ -94,7 +94,7 @@ def ask_partitions() -> str:
     if stray:
         raise Bad(
             f"{stray} history rows are outside every month",
-            "Move them out of the default partition: docs/operations.md, Partitions.",
+            "Run: manage.py ensure_schedules, and see that beat runs; it makes their months.",
             Verdict.WARNING,
         )
     return told

@@ -45,7 +45,7 @@ def heartbeat(self: Task[Any, Any]) -> None:
 def make_partitions() -> list[str]:
     stray = rows_in_default(history.TABLE)
     if stray:
-        log.error("history rows are outside every month: see manage.py doctor", rows=stray)
+        log.error("history rows were outside every month: see that beat runs", rows=stray)
     return history.make_months()
 
 

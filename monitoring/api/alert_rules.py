@@ -32,6 +32,7 @@ TARGET = OpenApiExample(
     {"name": "Buy", "kind": "target_below", "value": "79.90", "confirm": True},
     request_only=True,
 )
+QUIETER = OpenApiExample("Only once a week", {"rearm_minutes": 10080}, request_only=True)
 STOCK = OpenApiExample(
     "Back in stock", {"kind": "stock", "stock_to": ["in_stock"]}, request_only=True
 )
@@ -110,7 +111,7 @@ class AlertRuleViewSet(mixins.RetrieveModelMixin, ClientViewSet):
     serializer_classes = {"partial_update": AlertRuleChangeSerializer}
     filter_backends = ()
 
-    @extend_schema(responses=AlertRuleSerializer)
+    @extend_schema(responses=AlertRuleSerializer, examples=[QUIETER])
     def partial_update(self, request: Request, pk: uuid.UUID) -> Response:
         """Change an alert rule."""
         rule = alert_rules.update_rule(

@@ -52,6 +52,7 @@ COMPARE = OpenApiExample(
     request_only=True,
 )
 PAUSE = OpenApiExample("Rest", {"is_active": False}, request_only=True)
+CONFIRM = OpenApiExample("The same product", {"status": "confirmed"}, request_only=True)
 DISMISS = OpenApiExample("A mistake", {"note": "The shop was testing."}, request_only=True)
 # Ten years of days.
 MAX_BUCKETS = 3660
@@ -294,7 +295,7 @@ class MatchViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClientViewS
     filter_backends = ()
     lookup_value_converter = "uuid"
 
-    @extend_schema(responses=more.MatchSerializer)
+    @extend_schema(responses=more.MatchSerializer, examples=[CONFIRM])
     def partial_update(self, request: Request, pk: uuid.UUID) -> Response:
         """Confirm or reject that two products are the same."""
         match = self.get_object()

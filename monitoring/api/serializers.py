@@ -145,7 +145,9 @@ class WebsiteChangeSerializer(StrictSerializer):
         help_text="Hears about this website only; null removes it.",
     )
     webhook_enabled = serializers.BooleanField(
-        required=False, help_text="False: the endpoint of this website rests."
+        required=False,
+        help_text="False: the endpoint of this website rests; endpoints of the whole client "
+        "still hear about it.",
     )
     discovery_max_pages = serializers.IntegerField(
         min_value=1,

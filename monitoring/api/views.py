@@ -46,6 +46,17 @@ REGISTER = OpenApiExample(
     },
     request_only=True,
 )
+CHANGE = OpenApiExample(
+    "Tell smaller steps, keep history longer",
+    {"price_change_threshold_pct": "0.50", "retention_days": 365},
+    request_only=True,
+)
+BY_CRON = OpenApiExample(
+    "Working days at 7 and 15 o'clock",
+    {"cron": "0 7,15 * * 1-5", "timezone": "Europe/Berlin"},
+    request_only=True,
+)
+BY_INTERVAL = OpenApiExample("Every half hour", {"every_minutes": 30}, request_only=True)
 REGISTER_BRIEFLY = OpenApiExample(
     "The least", {"base_url": "https://shop.example.com/"}, request_only=True
 )
@@ -113,7 +124,7 @@ class WebsiteViewSet(WebsiteImports, mixins.ListModelMixin, ClientViewSet):
         """Show a website."""
         return self._shown(self.get_object())
 
-    @extend_schema(parameters=[IF_MATCH], responses=shapes.WebsiteSerializer)
+    @extend_schema(parameters=[IF_MATCH], responses=shapes.WebsiteSerializer, examples=[CHANGE])
     def partial_update(self, request: Request, pk: uuid.UUID) -> Response:
         """Change a website."""
         website = self.get_object()
@@ -177,7 +188,7 @@ class WebsiteViewSet(WebsiteImports, mixins.ListModelMixin, ClientViewSet):
         """Show when a website is crawled."""
         return Response(shapes.ScheduleSerializer.of(self.get_object()))
 
-    @extend_schema(responses=shapes.ScheduleSerializer)
+    @extend_schema(responses=shapes.ScheduleSerializer, examples=[BY_CRON, BY_INTERVAL])
     @schedule.mapping.put
     def set_schedule(self, request: Request, pk: uuid.UUID) -> Response:
         """Crawl a website by a cron line or at an interval.

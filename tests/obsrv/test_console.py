@@ -149,6 +149,23 @@ def test_the_schedules_of_obsrv_itself_may_be_fast_but_no_websites_may(browser: 
     assert "once a minute at most" in answer.content.decode()
 
 
+def test_an_interval_that_websites_share_is_not_edited_below_a_minute(
+    browser: Browser, schedule: PeriodicTask
+) -> None:
+    row = IntervalSchedule.objects.create(every=30, period="minutes")
+    page = f"/admin/django_celery_beat/intervalschedule/{row.pk}/change/"
+    unused = {f"periodictask_set-{name}_FORMS": "0" for name in ("TOTAL", "INITIAL")}
+    hasty = {"every": "5", "period": "seconds", **unused}
+    PeriodicTask.objects.filter(pk=schedule.pk).update(interval=row, crontab=None)
+    said = browser.post(page, hasty).content.decode()
+    assert "1 website would be crawled by it" in said
+    row.refresh_from_db()
+    assert (row.every, row.period) == (30, "minutes")
+    assert browser.post(page, {**hasty, "every": "90"}).status_code == 302
+    PeriodicTask.objects.filter(pk=schedule.pk).delete()
+    assert browser.post(page, hasty).status_code == 302
+
+
 @pytest.mark.parametrize("page", ["/api/docs", "/api/redoc"])
 def test_the_documentation_asks_no_other_host(client: Browser, page: str) -> None:
     policy = client.get(page)["Content-Security-Policy"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import io
 import json
 from typing import Any
@@ -8,10 +9,13 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from pytest_django import Settings
 
+from monitoring import history
 from obsrv.schedules import ensure_schedules
 from tests.factories.accounts import ClientFactory
+from tests.factories.monitoring import HistoryFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -54,3 +58,12 @@ def test_a_silent_broker_fails_its_own_questions_only(settings: Settings) -> Non
     found = examine()
     assert found["broker"]["verdict"] == "failed"
     assert found["database"]["verdict"] == "ok"
+
+
+def test_checks_that_found_no_month_are_warned_of_until_their_month_is_made() -> None:
+    history.make_months()
+    HistoryFactory.create(crawl_timestamp=timezone.now() + dt.timedelta(days=200))
+    warned = examine()["partitions"]
+    assert (warned["verdict"], "ensure_schedules" in warned["remedy"]) == ("warning", True)
+    call_command("ensure_schedules", stdout=io.StringIO())
+    assert "outside" not in examine()["partitions"]["text"]

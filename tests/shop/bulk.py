@@ -4,6 +4,7 @@
 
 Names like ``shop3.localhost`` need a resolver that knows them (RFC 6761 leaves that to the
 client); with ``addresses=True`` the hosts are 127.0.0.1, 127.0.0.2 … and need none (Linux).
+Pages of a ``volatile`` shop differ in a number each time they are asked for, and come unpacked.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import urllib.request
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
@@ -26,7 +28,7 @@ from urllib.parse import parse_qs
 import uvloop
 from isal import isal_zlib
 
-from tests.shop.bulk_pages import BulkCatalogue, PageMaker, Truth
+from tests.shop.bulk_pages import MIX, SMALL, BulkCatalogue, PageMaker, Truth
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # The server looks this often whether the process that started it is still there.
@@ -44,11 +46,21 @@ def host_names(hosts: int, *, addresses: bool) -> list[str]:
 
 class BulkShop:
     def __init__(
-        self, products: int = 2000, hosts: int = 1, *, seed: int = 1, addresses: bool = False
+        self,
+        products: int = 2000,
+        hosts: int = 1,
+        *,
+        seed: int = 1,
+        addresses: bool = False,
+        forms: Sequence[str] = MIX,
+        volatile: bool = False,
+        fill: tuple[int, int] = SMALL,
     ) -> None:
         if addresses and hosts > 254:
             raise ValueError("at most 254 hosts as addresses")
-        self.catalogue = BulkCatalogue(products, seed)
+        self.catalogue = BulkCatalogue(products, seed, forms)
+        self.volatile = volatile
+        self.fill = fill
         self.names = host_names(hosts, addresses=addresses)
         self.port = 0
         self._process: subprocess.Popen[str] | None = None
@@ -99,7 +111,10 @@ class BulkShop:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.shop.bulk", f"--parent={os.getpid()}"]
             + [f"--products={len(self.catalogue)}", f"--seed={self.catalogue.seed}"]
-            + [f"--name={name}" for name in self.names],
+            + [f"--name={name}" for name in self.names]
+            + [f"--form={form}" for form in self.catalogue.forms]
+            + [f"--fill={count}" for count in self.fill]
+            + (["--volatile"] if self.volatile else []),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -154,13 +169,19 @@ def respond(status: str, body: bytes, *headers: str) -> bytes:
 NOT_FOUND = respond("404 Not Found", b"<h1>Not found</h1>", "Content-Type: text/html")
 
 
+VISIT = b"x" * 12
+
+
 class Site:
     """All answers of the server process."""
 
-    def __init__(self, catalogue: BulkCatalogue, names: list[str], port: int) -> None:
+    def __init__(
+        self, maker: PageMaker, catalogue: BulkCatalogue, bases: list[str], *, volatile: bool
+    ) -> None:
+        self.maker = maker
         self.catalogue = catalogue
-        self.bases = [f"http://{name}:{port}" for name in names]
-        self.maker = PageMaker(catalogue.seed)
+        self.bases = bases
+        self.volatile = volatile
         self.pages: dict[bytes, Stored] = {}
         self.served = 0
         for index in range(len(catalogue)):
@@ -168,6 +189,9 @@ class Site:
 
     def _store(self, index: int) -> None:
         truth = self.catalogue.truth(index)
+        if self.volatile:
+            self._store_volatile(truth, index)
+            return
         body = isal_zlib.compress(self.maker.page(truth, self.base_of(index)), wbits=31)
         etag = f'"{index}-{truth.version}"'
         answer = respond(
@@ -181,6 +205,12 @@ class Site:
         not_modified = f"HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\n\r\n".encode()
         self.pages[truth.path.encode()] = Stored(etag.encode(), answer, not_modified)
 
+    def _store_volatile(self, truth: Truth, index: int) -> None:
+        mark = f'<meta name="visit" content="{VISIT.decode()}">'
+        body = self.maker.page(truth, self.base_of(index), mark)
+        answer = respond("200 OK", body, "Content-Type: text/html; charset=utf-8")
+        self.pages[truth.path.encode()] = Stored(b"\0", answer, b"")
+
     def base_of(self, index: int) -> str:
         return self.bases[index % len(self.bases)]
 
@@ -191,6 +221,8 @@ class Site:
         stored = self.pages.get(target)
         if stored is None:
             return self._answer_other(method, target.decode("latin-1"), request)
+        if self.volatile:
+            return stored.answer.replace(VISIT, b"%012d" % self.served)
         if stored.etag in request:
             return stored.not_modified
         return stored.answer if b"gzip" in request else unpacked(stored)
@@ -274,7 +306,10 @@ async def serve(options: argparse.Namespace) -> None:
         loop.add_signal_handler(number, watch.cancel)
     listeners = listen(options.name)
     port = listeners[0].getsockname()[1]
-    site = Site(BulkCatalogue(options.products, options.seed), options.name, port)
+    catalogue = BulkCatalogue(options.products, options.seed, options.form)
+    maker = PageMaker(options.seed, tuple(options.fill))
+    bases = [f"http://{name}:{port}" for name in options.name]
+    site = Site(maker, catalogue, bases, volatile=options.volatile)
     for listener in listeners:
         await loop.create_server(lambda: Connection(site), sock=listener, backlog=BACKLOG)
     sys.stdout.write(f"{port}\n")
@@ -296,6 +331,9 @@ def main() -> None:
     parser.add_argument("--products", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--name", action="append", required=True)
+    parser.add_argument("--form", action="append", required=True)
+    parser.add_argument("--fill", action="append", type=int, required=True)
+    parser.add_argument("--volatile", action="store_true")
     uvloop.run(serve(parser.parse_args()))
 
 

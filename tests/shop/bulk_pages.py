@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -54,10 +54,11 @@ class Truth:
 class BulkCatalogue:
     """Every product at every version; a version is made by re-pricing a share of all."""
 
-    def __init__(self, products: int, seed: int) -> None:
+    def __init__(self, products: int, seed: int, forms: Sequence[str] = MIX) -> None:
         self.seed = seed
+        self.forms = forms
         self.shares: list[float] = []
-        self._histories = [[first_truth(index, seed)] for index in range(products)]
+        self._histories = [[first_truth(index, seed, forms)] for index in range(products)]
 
     def __len__(self) -> int:
         return len(self._histories)
@@ -84,18 +85,20 @@ class BulkCatalogue:
 
 
 def moved(price: Decimal, dice: random.Random) -> Decimal:
-    """At least 3 % away; a small price only rises, or rounding would one day eat the change."""
-    factors = [*range(103, 130)] if price < 5 else [*range(70, 98), *range(103, 130)]
+    """At least 3 % away; a small price only rises, or rounding would one day eat the change.
+    Steps of a tax, 19 to 23 %, would be doubted."""
+    up = [*range(103, 119), *range(124, 130)]
+    factors = up if price < 5 else [*range(70, 80), *range(86, 98), *up]
     factor = Decimal(dice.choice(factors)) / 100
     return (price * factor).quantize(Decimal("0.01"))
 
 
-def first_truth(index: int, seed: int) -> Truth:
+def first_truth(index: int, seed: int, forms: Sequence[str] = MIX) -> Truth:
     dice = random.Random(f"{seed}:product:{index}")
     brand = dice.choice(BRANDS)
     return Truth(
         index=index,
-        form=MIX[index % len(MIX)],
+        form=forms[index % len(forms)],
         name=f"{brand} {dice.choice(ADJECTIVES)} {dice.choice(NOUNS)} {dice.randint(100, 999)}",
         brand=brand,
         sku=f"SKU-{index:06d}",
@@ -105,11 +108,16 @@ def first_truth(index: int, seed: int) -> Truth:
     )
 
 
-class PageMaker:
-    """Pages of 30 to 130 KB around one product, filled from a seeded pool of fragments."""
+# How many fragments fill a page: 30 to 130 KB, or about 130 KB as shops on the web have.
+SMALL, TYPICAL = (45, 195), (95, 285)
 
-    def __init__(self, seed: int) -> None:
+
+class PageMaker:
+    """Pages around one product, filled from a seeded pool of fragments."""
+
+    def __init__(self, seed: int, fill: tuple[int, int] = SMALL) -> None:
         self.seed = seed
+        self.fill = fill
 
     @cached_property
     def fragments(self) -> list[str]:
@@ -117,15 +125,15 @@ class PageMaker:
         words = ["".join(dice.choices(SYLLABLES, k=dice.randint(1, 4))) for _ in range(3000)]
         return [make_fragment(dice, words, number) for number in range(600)]
 
-    def page(self, truth: Truth, base: str) -> bytes:
+    def page(self, truth: Truth, base: str, extra: str = "") -> bytes:
         dice = random.Random(f"{self.seed}:page:{truth.index}")
-        filler = dice.choices(self.fragments, k=dice.randint(45, 195))
+        filler = dice.choices(self.fragments, k=dice.randint(*self.fill))
         cut = len(filler) // 4
         head, box = FORM_MAKERS[truth.form](truth, base + truth.path)
         return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{truth.name}</title>
 <link rel="canonical" href="{base}{truth.path}">
-{head}
+{head}{extra}
 </head><body>
 <header><nav>{"".join(filler[:cut])}</nav></header>
 <main>{box}</main>

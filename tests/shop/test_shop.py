@@ -21,7 +21,7 @@ import pytest
 
 from obsrv.demo.receiver import Receiver
 from tests.shop.bulk import ROOT, BulkShop
-from tests.shop.bulk_pages import FORMS, MIX, Truth
+from tests.shop.bulk_pages import FORMS, MIX, TYPICAL, Truth
 from tests.shop.server import MIB, Robots, ScriptedShop
 
 pytest_plugins = ["tests.shop.fixtures"]
@@ -227,6 +227,17 @@ def test_repricing_changes_exactly_the_share_and_keeps_the_old_truth() -> None:
             assert told_by(fetch(shop.url(index))[1].decode(), shop.truth(index, 1))
         asked = {"If-None-Match": headers["ETag"]}
         assert fetch(shop.url(0), headers=asked)[0] == (200 if 0 in changed else 304)
+
+
+def test_pages_of_a_volatile_shop_differ_each_time_and_have_the_forms_and_size_asked_for() -> None:
+    with BulkShop(products=4, forms=("graph",), volatile=True, fill=TYPICAL) as shop:
+        pages = [fetch(shop.url(1), headers={"Accept-Encoding": "gzip"}) for _ in range(2)]
+        assert pages[0][1] != pages[1][1]
+        assert len(pages[0][1]) == len(pages[1][1]) > 60_000
+        assert "Content-Encoding" not in pages[0][2]
+        assert "ETag" not in pages[0][2]
+        assert told_by(pages[0][1].decode(), shop.truth(1))
+        assert b'"@graph"' in pages[0][1]
 
 
 def test_bulk_hosts_share_the_port_and_list_their_own_products() -> None:

@@ -38,8 +38,12 @@ class Command(BaseCommand):
         parser.add_argument("name", choices=BENCHES)
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--quick", action="store_true", help="less data, fewer repetitions")
-
         parser.add_argument("--cases", default="", help="extraction: a folder of judged pages")
+        parser.add_argument(
+            "--peers",
+            default="",
+            help="pipeline: scrapy, changedetection or both, with a comma; installed under var/bench",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if INSIDE not in os.environ:
@@ -51,6 +55,8 @@ class Command(BaseCommand):
         services.start()
         call_command("migrate", verbosity=0)
         extra = {"cases": options["cases"]} if options["cases"] else {}
+        if options["peers"]:
+            extra["peers"] = options["peers"].split(",")
         figures = bench.measure(quick=options["quick"], **extra)
         report = {"bench": options["name"], "figures": figures, "load": os.getloadavg()[0]}
         if options["json"]:

@@ -10,8 +10,9 @@ from accounts.models import AuditEntry
 from crawling.models import CrawlJob
 from monitoring import schedules
 from monitoring.models import Website
-from notifications.models import WebhookEndpoint
+from notifications.models import Event, WebhookEndpoint
 from tests.factories.crawling import ProfileFactory
+from tests.factories.notifications import EndpointFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -57,6 +58,17 @@ def test_the_webhook_is_set_switched_off_and_removed(
     assert WebhookEndpoint.objects.get().is_active is True
     assert api.patch(path, {"webhook_endpoint_url": None}).json()["webhook_endpoint_url"] is None
     assert not WebhookEndpoint.objects.exists()
+
+
+def test_endpoints_of_the_whole_client_hear_of_a_website_whose_own_webhook_rests(
+    api: Any, path: str, website: Website
+) -> None:
+    EndpointFactory.create(client=website.client, website_id=website.pk)
+    of_all = EndpointFactory.create(client=website.client, website_id=None)
+    api.patch(path, {"webhook_enabled": False})
+    api.post(f"{path}/pause")
+    event = Event.objects.get(type="website.paused")
+    assert [delivery.endpoint_id for delivery in event.deliveries.all()] == [of_all.pk]
 
 
 def test_a_stale_change_is_refused(api: Any, path: str, website: Website) -> None:
