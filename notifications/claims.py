@@ -53,12 +53,11 @@ SELECT EXISTS (
 # An older delivery of the same object goes first: while it is due, under way, or waiting
 # between its first tries. Any that is under way keeps the others back.
 _HELD_BACK = f"""
-    SELECT FROM notifications_event e2
-    JOIN notifications_delivery d2 ON d2.event_id = e2.id AND d2.endpoint_id = d.endpoint_id
-    WHERE e2.object_id = e.object_id AND d2.id <> d.id
+    SELECT FROM notifications_delivery d2
+    WHERE d2.endpoint_id = d.endpoint_id AND d2.object_id = d.object_id AND d2.id <> d.id
     AND d2.status IN ('pending', 'retrying')
     AND (d2.leased_until > statement_timestamp()
-         OR (e2.sequence < e.sequence
+         OR (d2.sequence < d.sequence
              AND (d2.attempt_number < {HOLDING_TRIES}
                   OR d2.next_retry_at <= statement_timestamp())))
 """
@@ -95,11 +94,11 @@ WITH RECURSIVE open AS ({_OPEN_ENDPOINTS}), ready AS (
 ), chosen AS (
     SELECT taken.id FROM ready, LATERAL (
         SELECT d.id, d.next_retry_at FROM (
-            SELECT d.id, d.event_id, d.endpoint_id, d.next_retry_at
+            SELECT d.id, d.endpoint_id, d.object_id, d.sequence, d.next_retry_at
             FROM notifications_delivery d
             WHERE d.endpoint_id = ready.id AND {_DUE}
             ORDER BY d.next_retry_at LIMIT {WINDOW}
-        ) AS d JOIN notifications_event e ON e.id = d.event_id
+        ) AS d
         WHERE NOT EXISTS ({_HELD_BACK})
         ORDER BY d.next_retry_at LIMIT ready.share
     ) AS taken
