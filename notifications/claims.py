@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from common.crypto import Undecryptable
 from notifications.endpoints import live_secrets
 from notifications.headers import unpack
 from notifications.models import WebhookEndpoint
@@ -158,7 +159,24 @@ def claim(*, limit: int = BATCH, busy: Collection[uuid.UUID] = ()) -> list[Parce
 
 def _targets(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Target]:
     endpoints = WebhookEndpoint.objects.select_related("client")
-    return {pk: _target(endpoint) for pk, endpoint in endpoints.in_bulk(ids).items()}
+    try:
+        return {pk: _target(endpoint) for pk, endpoint in endpoints.in_bulk(ids).items()}
+    except Undecryptable as error:
+        # What cannot be read must not stop what is meant for others.
+        if len(ids) == 1:
+            return {pk: _unreadable(pk, error) for pk in ids}
+        return {pk: target for one in ids for pk, target in _targets([one]).items()}
+
+
+def _unreadable(pk: uuid.UUID, error: Undecryptable) -> Target:
+    plain = WebhookEndpoint.objects.only("url", "timeout_seconds").get(pk=pk)
+    return Target(
+        id=pk,
+        url=plain.url,
+        timeout_seconds=plain.timeout_seconds,
+        secrets=(),
+        problem=f"secret: {error}",
+    )
 
 
 def _target(endpoint: WebhookEndpoint) -> Target:

@@ -23,6 +23,7 @@ DISABLE_AFTER = dt.timedelta(days=5)
 DISABLE_TRIES = 10
 # An endpoint that is away is asked again after as long as it has been away, within these.
 REST_SECONDS = (5.0, 300.0)
+HEALTH = ("failing_since", "failures_in_row", "resting_until")
 
 _SETTLE = """
 UPDATE notifications_delivery d
@@ -152,7 +153,8 @@ def _note_health(
     well = [pk for pk, health in healths.items() if health.succeeded]
     unchanged = Q(pk__in=well, failing_since=None, failures_in_row=0)
     # Locked in one order: two senders may meet on the same endpoints.
-    rows = WebhookEndpoint.objects.filter(pk__in=list(healths)).exclude(unchanged).order_by("pk")
+    rows = WebhookEndpoint.objects.only(*HEALTH, "throttle_per_second").order_by("pk")
+    rows = rows.filter(pk__in=list(healths)).exclude(unchanged)
     endpoints = list(rows.select_for_update(no_key=True))
     for endpoint in endpoints:
         if healths[endpoint.pk].succeeded:
@@ -204,7 +206,7 @@ def _worsen(endpoint: WebhookEndpoint, health: Health, now: dt.datetime) -> None
 
 
 def _save_health(endpoint: WebhookEndpoint) -> None:
-    endpoint.save(update_fields=["failing_since", "failures_in_row", "resting_until"])
+    endpoint.save(update_fields=HEALTH)
 
 
 def _disable(
