@@ -21,8 +21,8 @@ DEAD = "/dead"
 class Taker(asyncio.Protocol):
     """Just enough HTTP: requests one after another on a connection, bodies with a length."""
 
-    def __init__(self, times: list[float]) -> None:
-        self.times = times
+    def __init__(self, receipts: list[tuple[float, str]]) -> None:
+        self.receipts = receipts
         self.waiting = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -32,34 +32,34 @@ class Taker(asyncio.Protocol):
         self.waiting += data
         while (end := self.waiting.find(b"\r\n\r\n")) >= 0:
             head = self.waiting[:end]
-            size = _length(head.lower())
+            size = int(_header(head.lower(), b"content-length:") or 0)
             if len(self.waiting) < end + 4 + size:
                 return
             self.waiting = self.waiting[end + 4 + size :]
             self._answer(head)
 
     def _answer(self, head: bytes) -> None:
-        if head.startswith(b"GET /times"):
-            body = json.dumps(self.times).encode()
-            self.times.clear()
+        if head.startswith(b"GET /receipts"):
+            body = json.dumps(self.receipts).encode()
+            self.receipts.clear()
             self.transport.write(
                 b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
             )
         elif not head.startswith(b"POST /dead"):
-            self.times.append(time.time())
+            delivery = _header(head.lower(), b"x-obsrv-delivery:")
+            self.receipts.append((time.time(), delivery.decode()))
             self.transport.write(OK)
 
 
-def _length(head: bytes) -> int:
-    _, found, rest = head.partition(b"content-length:")
-    return int(rest.split(b"\r\n", 1)[0]) if found else 0
+def _header(head: bytes, name: bytes) -> bytes:
+    return head.partition(name)[2].split(b"\r\n", 1)[0].strip()
 
 
 def _serve(pipe: Connection) -> None:
     async def run() -> None:
-        times: list[float] = []
+        receipts: list[tuple[float, str]] = []
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Taker(times), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: Taker(receipts), "127.0.0.1", 0)
         pipe.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
@@ -86,6 +86,10 @@ class BulkReceiver:
 
     def times(self) -> list[float]:
         """When each delivery arrived, since this was asked before."""
-        with urllib.request.urlopen(f"{self.url}/times") as answer:
-            found: list[float] = json.load(answer)
+        return [at for at, _delivery in self.receipts()]
+
+    def receipts(self) -> list[tuple[float, str]]:
+        """When which delivery arrived, since this was asked before."""
+        with urllib.request.urlopen(f"{self.url}/receipts") as answer:
+            found: list[tuple[float, str]] = json.load(answer)
         return found
