@@ -60,8 +60,10 @@ def finish_done(job_ids: Sequence[uuid.UUID]) -> None:
     """Finish those of the jobs whose tasks have all come to an end."""
     open_tasks = CrawlTask.objects.filter(job=OuterRef("pk")).exclude(status__in=CrawlTask.TERMINAL)
     done = CrawlJob.objects.live().filter(~Exists(open_tasks), id__in=job_ids)
-    for job in done.order_by("id").select_for_update(of=("self",), no_key=True):
+    ended = list(done.order_by("id").select_for_update(of=("self",), no_key=True))
+    for job in ended:
         _finish(job)
+    _tell(ended)
 
 
 def say_waiting(domain_id: uuid.UUID, reason: str) -> None:
@@ -116,6 +118,11 @@ def _finish(job: CrawlJob) -> None:
         tell(job)
 
 
+def _tell(ended: Sequence[CrawlJob]) -> None:
+    tell: Callable[[Sequence[CrawlJob]], None] = import_string(settings.JOB_NEWS)
+    tell(ended)
+
+
 @transaction.atomic
 def give_up(job: CrawlJob, reason: str) -> None:
     """Fail what still waits; the job ends, and whoever asked for it is told."""
@@ -133,7 +140,7 @@ def give_up(job: CrawlJob, reason: str) -> None:
 
 
 @transaction.atomic
-def cancel(job: CrawlJob, *, actor: Actor = SYSTEM) -> CrawlJob:
+def cancel(job: CrawlJob, *, actor: Actor = SYSTEM, quietly: bool = False) -> CrawlJob:
     """Stop a job; pages in flight are dropped when they come back."""
     locked = CrawlJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
     if locked.status not in CrawlJob.LIVE:
@@ -149,4 +156,6 @@ def cancel(job: CrawlJob, *, actor: Actor = SYSTEM) -> CrawlJob:
     locked.status, locked.completed_at = CrawlJob.Status.CANCELLED, timezone.now()
     locked.save(update_fields=["status", "completed_at", "updated_at"])
     audit.record(actor, "cancel", locked, client_id=locked.client_id, before=before)
+    if not quietly:
+        _tell([locked])
     return locked

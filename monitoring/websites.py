@@ -222,7 +222,8 @@ def delete_website(website: Website, *, actor: Actor) -> None:
     # Jobs are locked before websites, as everywhere; one that ends meanwhile is not live.
     live = CrawlJob.objects.live().filter(website_id=website.pk).order_by("id")
     for job in list(live.select_for_update(of=("self",))):
-        jobs.cancel(job, actor=actor)
+        # Nobody waits for it any more, and news would lock the feed before the website.
+        jobs.cancel(job, actor=actor, quietly=True)
     locked = _lock(website)
     endpoints.set_website_endpoint(locked.client, locked.pk, None, actor=actor)
     audit.record(actor, "delete", locked, client_id=locked.client_id, before=facts(locked))

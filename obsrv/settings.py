@@ -311,6 +311,8 @@ JOB_CONSUMERS = {
     "monitor": "monitoring.health.finish_run",
     "urls": "monitoring.runs.finish_second_look",
 }
+# Who hears of every job that is over.
+JOB_NEWS = "monitoring.job_news.tell"
 # Asked before stored pages are removed: which of these hashes are still needed?
 PAGE_KEEPERS = {"monitoring": "monitoring.evidence.pages_to_keep"}
 PAGE_RETENTION_DAYS = env.int_between("PAGE_RETENTION_DAYS", 1, 3650, default=30)
