@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -14,9 +14,9 @@ from multidict import CIMultiDict
 
 from common.encodings import BrokenBody, DecodedTooLarge, UnknownEncoding, decoder_of
 from common.proxying import Line
+from common.wire import MAX_HEADER_BYTES, Answer, BadAnswer
 
 Category = Literal["network", "timeout", "too_large", "http", "blocked", "validation"]
-MAX_HEADER_BYTES = 64 * 1024
 
 
 class FetchFailed(Exception):
@@ -52,13 +52,12 @@ class Limits:
     body_bytes: int
     decoded_bytes: int
     accept_types: tuple[str, ...] | None
-    may_follow: Callable[[str], bool] | None = None
     # Only so much is read, as it comes, and the rest left where it is.
     first_bytes: int | None = None
 
 
 async def read(
-    answer: aiohttp.ClientResponse, url: str, limits: Limits, started: float
+    answer: Answer | aiohttp.ClientResponse, url: str, limits: Limits, started: float
 ) -> Response:
     _check_headers(answer, limits)
     if limits.first_bytes is not None:
@@ -71,7 +70,7 @@ async def read(
     return Response(url, answer.status, headers, body, elapsed_ms, size, packed)
 
 
-def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
+def _readable_headers(answer: Answer | aiohttp.ClientResponse) -> Mapping[str, str]:
     if all(text.isascii() for _, text in answer.raw_headers):
         return answer.headers
     # aiohttp keeps odd bytes as lone surrogates, which no database or JSON takes.
@@ -79,7 +78,7 @@ def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
     return CIMultiDict(pairs)
 
 
-def _check_headers(answer: aiohttp.ClientResponse, limits: Limits) -> None:
+def _check_headers(answer: Answer | aiohttp.ClientResponse, limits: Limits) -> None:
     if sum(len(name) + len(text) for name, text in answer.raw_headers) > MAX_HEADER_BYTES:
         raise FetchFailed("too_large", "The headers of the answer are too large.", transient=False)
     whole = limits.first_bytes is None and answer.method != "HEAD"
@@ -92,14 +91,16 @@ def _check_headers(answer: aiohttp.ClientResponse, limits: Limits) -> None:
             raise FetchFailed("validation", message, transient=False)
 
 
-async def _read_start(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+async def _read_start(answer: Answer | aiohttp.ClientResponse, limit: int) -> bytes:
     start = bytearray()
     while len(start) < limit and (chunk := await answer.content.readany()):
         start += chunk
     return bytes(start[:limit])
 
 
-async def _read_body(answer: aiohttp.ClientResponse, limits: Limits) -> tuple[bytes, int, bytes]:
+async def _read_body(
+    answer: Answer | aiohttp.ClientResponse, limits: Limits
+) -> tuple[bytes, int, bytes]:
     """The unpacked body, its size on the wire and, of gzip, what came; unpacked as it comes,
     so that a bomb ends at its limit and not in memory."""
     encoding = answer.headers.get("Content-Encoding", "").strip().lower()
@@ -161,7 +162,7 @@ def failure_of(error: Exception) -> FetchFailed:
     if _is_header_overflow(error):
         message = "The headers of the answer are too large."
         return FetchFailed("too_large", message, transient=False)
-    if isinstance(error, aiohttp.ClientResponseError):
+    if isinstance(error, aiohttp.ClientResponseError | BadAnswer):
         return FetchFailed("network", "The answer is not valid HTTP.", transient=True)
     if isinstance(error, aiohttp.ClientPayloadError):
         return FetchFailed("network", "The answer ended too early.", transient=True)
