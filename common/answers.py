@@ -22,8 +22,11 @@ Category = Literal["network", "timeout", "too_large", "http", "blocked", "valida
 class FetchFailed(Exception):
     """No answer was got; ``transient`` says whether another try may help.
 
-    ``via_proxy``: the proxy failed, and nothing is known of the server.
+    ``via_proxy``: the proxy failed, and nothing is known of the server. ``status``: what the
+    server answered with, where that came.
     """
+
+    status: int | None = None
 
     def __init__(
         self, category: Category, message: str, *, transient: bool, via_proxy: bool = False
@@ -54,9 +57,21 @@ class Limits:
     accept_types: tuple[str, ...] | None
     # Only so much is read, as it comes, and the rest left where it is.
     first_bytes: int | None = None
+    # What is larger is cut there and read so far, instead of refused.
+    cuts: bool = False
 
 
 async def read(
+    answer: Answer | aiohttp.ClientResponse, url: str, limits: Limits, started: float
+) -> Response:
+    try:
+        return await _read(answer, url, limits, started)
+    except FetchFailed as failed:
+        failed.status = answer.status
+        raise
+
+
+async def _read(
     answer: Answer | aiohttp.ClientResponse, url: str, limits: Limits, started: float
 ) -> Response:
     _check_headers(answer, limits)
@@ -81,7 +96,7 @@ def _readable_headers(answer: Answer | aiohttp.ClientResponse) -> Mapping[str, s
 def _check_headers(answer: Answer | aiohttp.ClientResponse, limits: Limits) -> None:
     if sum(len(name) + len(text) for name, text in answer.raw_headers) > MAX_HEADER_BYTES:
         raise FetchFailed("too_large", "The headers of the answer are too large.", transient=False)
-    whole = limits.first_bytes is None and answer.method != "HEAD"
+    whole = limits.first_bytes is None and not limits.cuts and answer.method != "HEAD"
     if whole and (answer.content_length or 0) > limits.body_bytes:
         raise _too_large()
     if limits.accept_types and answer.status < 300:
@@ -105,19 +120,22 @@ async def _read_body(
     so that a bomb ends at its limit and not in memory."""
     encoding = answer.headers.get("Content-Encoding", "").strip().lower()
     came: list[bytes] = []
+    size = 0
     try:
         decoder = decoder_of(encoding, limits.decoded_bytes)
-        size = 0
-        while chunk := await answer.content.readany():
-            size += len(chunk)
-            if size > limits.body_bytes:
-                raise _too_large()
-            decoder.feed(chunk)
-            if encoding == "gzip":
-                came.append(chunk)
+        try:
+            while chunk := await answer.content.readany():
+                size += len(chunk)
+                decoder.feed(chunk)
+                if size > limits.body_bytes:
+                    raise DecodedTooLarge
+                if encoding == "gzip":
+                    came.append(chunk)
+        except DecodedTooLarge:
+            if not limits.cuts:
+                raise _too_large() from None
+            return decoder.so_far()[: limits.decoded_bytes], size, b""
         return decoder.finish(), size, b"".join(came)
-    except DecodedTooLarge:
-        raise _too_large() from None
     except UnknownEncoding:
         message = "The answer is packed in a way that was not offered."
         raise FetchFailed("validation", message, transient=False) from None

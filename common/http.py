@@ -202,6 +202,7 @@ class Egress:
         max_body_bytes: int = 5 * MIB,
         max_decoded_bytes: int = 10 * MIB,
         first_bytes: int | None = None,
+        cuts: bool = False,
         accept_types: tuple[str, ...] | None = None,
         may_follow: Callable[[str], bool] | None = None,
         proxy: ProxyAddress | None = None,
@@ -209,9 +210,10 @@ class Egress:
         """Return the answer, whatever its status; with no redirects allowed, also a 3xx.
 
         ``may_follow`` is asked about every target of a redirect; ``first_bytes`` reads so much of
-        the body, unpacked or not, and leaves the rest. Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
+        the body, unpacked or not, and leaves the rest; ``cuts`` takes the start of a body that is
+        over its limits. Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
         """
-        limits = _limits(max_body_bytes, max_decoded_bytes, accept_types, first_bytes)
+        limits = _limits(max_body_bytes, max_decoded_bytes, accept_types, first_bytes, cuts)
         line = self._line(proxy) if proxy else None
         errand = Errand(method, self._clear(url), headers, body, max_redirects, may_follow)
         try:
