@@ -40,10 +40,10 @@ def read_name(page: Outline, anchors: Anchors, title: str) -> tuple[str, int]:
 def _heading(page: Outline, anchors: Anchors) -> tuple[str, int]:
     if anchors.title < 0:
         return "", -1
-    for element in page.ancestors(page.owners[anchors.title]):
-        if page.tags[element] == "h1":
+    for element in page.ancestors(page.owner(anchors.title)):
+        if page.tag(element) == "h1":
             return " ".join(page.joined(element).split())[:LONGEST_NAME], element
-    owner = page.owners[anchors.title]
+    owner = page.owner(anchors.title)
     return " ".join(page.texts[anchors.title].split())[:LONGEST_NAME], owner
 
 
@@ -62,7 +62,7 @@ def read_sku(page: Outline, anchors: Anchors) -> tuple[str, int]:
     if not found:
         return "", -1
     _, place, value = min(found)
-    return value, page.owners[place]
+    return value, page.owner(place)
 
 
 def read_gtin(page: Outline) -> tuple[str, int]:
@@ -74,7 +74,7 @@ def read_gtin(page: Outline) -> tuple[str, int]:
             continue
         value = re.sub(r"\D", "", _value_after(page, place, text[label.end() :], GTIN_VALUE))
         if is_gtin(value) and not _is_elsewhere(page, place):
-            return value, page.owners[place]
+            return value, page.owner(place)
     return "", -1
 
 
@@ -85,18 +85,18 @@ def _value_after(page: Outline, place: int, rest: str, shape: re.Pattern[str]) -
         return found.group(1) if found is not None else ""
     if place + 1 >= len(page.texts):
         return ""
-    block = page.owners[place]
+    block = page.owner(place)
     for _ in range(3):
-        if page.parents[block] >= 0:
-            block = page.parents[block]
-    if place + 1 >= page.ends[block]:
+        if page.parent(block) >= 0:
+            block = page.parent(block)
+    if place + 1 >= page.span(block)[1]:
         return ""
     found = shape.match(page.texts[place + 1])
     return found.group(1) if found is not None else ""
 
 
 def _is_elsewhere(page: Outline, place: int) -> bool:
-    return bool(page.inherited(page.owners[place]) & ELSEWHERE)
+    return bool(page.inherited(page.owner(place)) & ELSEWHERE)
 
 
 def is_gtin(digits: str) -> bool:

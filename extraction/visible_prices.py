@@ -68,7 +68,7 @@ def _find(page: Outline, home: str) -> Iterator[Candidate]:
         if len(text) > LONGEST or not DIGIT.search(text):
             continue
         signed = SIGN.search(text) is not None
-        owner = page.owners[place]
+        owner = page.owner(place)
         if not signed and not _named_price(page, owner):
             continue
         element, whole = _whole(page, place, text)
@@ -77,7 +77,7 @@ def _find(page: Outline, home: str) -> Iterator[Candidate]:
         seen.add(element)
         price = _best_amount(page, element, place, whole, home)
         if price is not None:
-            start = page.starts[element] if whole != text else place
+            start = page.start(element) if whole != text else place
             yield Candidate(element, start, place, whole, price)
             count += 1
             if count >= MOST:
@@ -91,16 +91,16 @@ def _named_price(page: Outline, element: int) -> bool:
             return False
         if page.own(element) & BITS["price"]:
             return True
-        element = page.parents[element]
+        element = page.parent(element)
     return False
 
 
 def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:
     """The widest element around a text that is still one amount: `<b>19</b><sup>99</sup>` is 19.99."""
-    element = page.owners[place]
+    element = page.owner(place)
     best = (element, text)
     for _ in range(LEVELS):
-        start, end = page.starts[element], page.ends[element]
+        start, end = page.span(element)
         if end - start > 8:
             break
         joined = text if end - start == 1 else assemble(page.texts[start:end])
@@ -108,7 +108,7 @@ def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:
             break
         if WHOLE.match(joined):
             best = (element, joined)
-        element = page.parents[element]
+        element = page.parent(element)
         if element < 0:
             break
     return best
@@ -152,10 +152,11 @@ def _neighbours(page: Outline, element: int) -> tuple[str, str]:
     """The short texts just before and after, if they stand in the same small block."""
     block = element
     for _ in range(2):
-        block = page.parents[block] if page.parents[block] >= 0 else block
-    start, end = page.starts[element], page.ends[element]
-    before = page.texts[start - 1] if start > page.starts[block] else ""
-    after = page.texts[end] if end < page.ends[block] else ""
+        block = page.parent(block) if page.parent(block) >= 0 else block
+    start, end = page.span(element)
+    first, behind = page.span(block)
+    before = page.texts[start - 1] if start > first else ""
+    after = page.texts[end] if end < behind else ""
     return _label(before), _label(after)
 
 
@@ -188,21 +189,21 @@ def _could_be(one: Candidate) -> bool:
 
 
 def _shape(page: Outline, element: int) -> tuple[tuple[str, int], ...]:
-    return tuple((page.tags[one], page.own(one)) for one in page.ancestors(element)[:4])
+    return tuple((page.tag(one), page.own(one)) for one in page.ancestors(element)[:4])
 
 
 def _add_words(page: Outline, one: Candidate, features: dict[str, float]) -> None:
     """Names on the price itself, close around it, and further out."""
-    own, inner = page.own(one.element), page.owners[one.text_place]
+    own, inner = page.own(one.element), page.owner(one.text_place)
     while inner > one.element:
         own |= page.own(inner)
-        inner = page.parents[inner]
-    near, outer = 0, page.parents[one.element]
+        inner = page.parent(inner)
+    near, outer = 0, page.parent(one.element)
     for _ in range(LEVELS - 1):
         if outer < 0:
             break
         near |= page.own(outer)
-        outer = page.parents[outer]
+        outer = page.parent(outer)
     far = page.inherited(outer) if outer >= 0 else 0
     for name, bit in ALL_BITS.items():
         if own & bit:
@@ -248,11 +249,12 @@ def _add_nearness(
 def _block_share(page: Outline, element: int, place: int) -> float:
     """How small the block around both is: near 0 when they share a small one, 1 for the whole page."""
     total = max(2, len(page.texts))
-    while element >= 0 and not page.starts[element] <= place < page.ends[element]:
-        element = page.parents[element]
-    if element < 0:
-        return 1.0
-    return math.log(max(1, page.ends[element] - page.starts[element])) / math.log(total)
+    while element >= 0:
+        start, end = page.span(element)
+        if start <= place < end:
+            return math.log(end - start) / math.log(total)
+        element = page.parent(element)
+    return 1.0
 
 
 def _add_rivals(page: Outline, found: list[Candidate]) -> None:
