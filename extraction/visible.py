@@ -76,8 +76,8 @@ def read_visible(tree: LexborHTMLParser, *, url: str, hints: Hints) -> VisibleRe
     stock = read_stock(sight.page, sight.phrases, sight.anchors, winner.place if winner else -1)
     page = sight.page
     name, name_element = read_name(page, sight.anchors, sight.title)
-    sku, sku_element = read_sku(page, sight.anchors)
-    gtin, gtin_element = read_gtin(page)
+    sku, sku_element = read_sku(page, sight.phrases, sight.anchors)
+    gtin, gtin_element = read_gtin(page, sight.phrases)
     return VisibleReading(
         price=_price(sight, winner, chance),
         list_price=_list_price(sight, winner),
