@@ -44,7 +44,8 @@ class Outline:
     text_nodes: list[int] = field(default_factory=list)
     sought: dict[str, list[int]] = field(default_factory=lambda: {tag: [] for tag in SOUGHT})
     _order: dict[int, int] = field(default_factory=dict)
-    _parents: dict[int, int] = field(default_factory=lambda: {0: -1})
+    _lines: dict[int, tuple[int, ...]] = field(default_factory=lambda: {0: (0,)})
+    _around: dict[int, frozenset[int]] = field(default_factory=dict)
     _spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     _own: dict[int, int] = field(default_factory=dict)
     _inherited: dict[int, int] = field(default_factory=lambda: {-1: 0})
@@ -55,15 +56,34 @@ class Outline:
     def attributes(self, element: int) -> Attributes:
         return self.nodes[element].attributes
 
-    def owner(self, text: int) -> int:
-        """The element a text stands in."""
-        return self.parent(self.text_nodes[text])
+    def ancestors(self, node: int) -> tuple[int, ...]:
+        """The node itself, then outwards."""
+        line = self._lines.get(node)
+        return self._line(node) if line is None else line
+
+    def _line(self, node: int) -> tuple[int, ...]:
+        unknown = []
+        while (line := self._lines.get(node)) is None:
+            unknown.append(node)
+            parent = self.nodes[node].parent
+            node = self._order[parent.mem_id] if parent is not None else 0
+        for one in reversed(unknown):
+            line = self._lines[one] = (one, *line)
+        return line
 
     def parent(self, node: int) -> int:
-        found = self._parents.get(node)
+        line = self.ancestors(node)
+        return line[1] if len(line) > 1 else -1
+
+    def owner(self, text: int) -> int:
+        """The element a text stands in."""
+        return self.ancestors(self.text_nodes[text])[1]
+
+    def around(self, text: int) -> frozenset[int]:
+        """Every element a text stands in."""
+        found = self._around.get(text)
         if found is None:
-            parent = self.nodes[node].parent
-            found = self._parents[node] = self._order[parent.mem_id] if parent else -1
+            found = self._around[text] = frozenset(self.ancestors(self.text_nodes[text])[1:])
         return found
 
     def span(self, element: int) -> tuple[int, int]:
@@ -97,14 +117,6 @@ class Outline:
             element = self.parent(element)
         return len(self.nodes)
 
-    def ancestors(self, element: int) -> list[int]:
-        """The element itself, then outwards."""
-        line = []
-        while element >= 0:
-            line.append(element)
-            element = self.parent(element)
-        return line
-
     def own(self, element: int) -> int:
         """The bits of an element's own tag and names."""
         bits = self._own.get(element)
@@ -114,14 +126,15 @@ class Outline:
 
     def inherited(self, element: int) -> int:
         """Its own bits and those of all around it."""
-        line = []
-        while element not in self._inherited:
-            line.append(element)
-            element = self.parent(element)
-        bits = self._inherited[element]
-        for one in reversed(line):
-            bits |= self.own(one)
-            self._inherited[one] = bits
+        bits = self._inherited.get(element)
+        if bits is None:
+            bits = 0
+            for one in self.ancestors(element):
+                if (known := self._inherited.get(one)) is not None:
+                    bits |= known
+                    break
+                bits |= self.own(one)
+            self._inherited[element] = bits
         return bits
 
     def _bits(self, element: int) -> int:

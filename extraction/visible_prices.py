@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import lru_cache
 
 from extraction.numbers import Kind, Price, amounts
 from extraction.visible_outline import Outline
@@ -25,6 +26,7 @@ LONGEST = 120
 SPAN = 48
 LEVELS = 4
 NOT_A_PRICE = ("own_old", "own_struck", "own_saving", "own_shipping", "own_instalment", "zero")
+PRICE = BITS["price"]
 OLD = ("own_old", "own_struck", "near_struck")
 # A page with more price-like texts is a list; the rest would not change that.
 MOST = 400
@@ -67,9 +69,7 @@ def _find(page: Outline, home: str) -> Iterator[Candidate]:
     for place, text in enumerate(page.texts):
         if len(text) > LONGEST or not DIGIT.search(text):
             continue
-        signed = SIGN.search(text) is not None
-        owner = page.owner(place)
-        if not signed and not _named_price(page, owner):
+        if not SIGN.search(text) and not _named_price(page, place):
             continue
         element, whole = _whole(page, place, text)
         if element in seen:
@@ -84,22 +84,17 @@ def _find(page: Outline, home: str) -> Iterator[Candidate]:
                 return
 
 
-def _named_price(page: Outline, element: int) -> bool:
-    """Whether the element or one closely around it is called a price."""
-    for _ in range(3):
-        if element < 0:
-            return False
-        if page.own(element) & BITS["price"]:
-            return True
-        element = page.parent(element)
-    return False
+def _named_price(page: Outline, place: int) -> bool:
+    """Whether an element closely around a text is called a price."""
+    around = page.ancestors(page.text_nodes[place])[1:4]
+    return any(page.own(element) & PRICE for element in around)
 
 
 def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:
     """The widest element around a text that is still one amount: `<b>19</b><sup>99</sup>` is 19.99."""
-    element = page.owner(place)
-    best = (element, text)
-    for _ in range(LEVELS):
+    around = page.ancestors(page.text_nodes[place])
+    best = (around[1], text)
+    for element in around[1 : 1 + LEVELS]:
         start, end = page.span(element)
         if end - start > 8:
             break
@@ -108,9 +103,6 @@ def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:
             break
         if WHOLE.match(joined):
             best = (element, joined)
-        element = page.parent(element)
-        if element < 0:
-            break
     return best
 
 
@@ -150,11 +142,8 @@ def _best_amount(page: Outline, element: int, place: int, text: str, home: str) 
 
 def _neighbours(page: Outline, element: int) -> tuple[str, str]:
     """The short texts just before and after, if they stand in the same small block."""
-    block = element
-    for _ in range(2):
-        block = page.parent(block) if page.parent(block) >= 0 else block
     start, end = page.span(element)
-    first, behind = page.span(block)
+    first, behind = page.span(page.ancestors(element)[:3][-1])
     before = page.texts[start - 1] if start > first else ""
     after = page.texts[end] if end < behind else ""
     return _label(before), _label(after)
@@ -189,29 +178,27 @@ def _could_be(one: Candidate) -> bool:
 
 
 def _shape(page: Outline, element: int) -> tuple[tuple[str, int], ...]:
-    return tuple((page.tag(one), page.own(one)) for one in page.ancestors(element)[:4])
+    return tuple([(page.tag(one), page.own(one)) for one in page.ancestors(element)[:4]])
 
 
 def _add_words(page: Outline, one: Candidate, features: dict[str, float]) -> None:
     """Names on the price itself, close around it, and further out."""
-    own, inner = page.own(one.element), page.owner(one.text_place)
-    while inner > one.element:
-        own |= page.own(inner)
-        inner = page.parent(inner)
-    near, outer = 0, page.parent(one.element)
-    for _ in range(LEVELS - 1):
-        if outer < 0:
+    own = near = 0
+    for inner in page.ancestors(page.text_nodes[one.text_place])[1:]:
+        if inner < one.element:
             break
+        own |= page.own(inner)
+    line = page.ancestors(one.element)
+    for outer in line[1:LEVELS]:
         near |= page.own(outer)
-        outer = page.parent(outer)
-    far = page.inherited(outer) if outer >= 0 else 0
-    for name, bit in ALL_BITS.items():
-        if own & bit:
-            features["own_" + name] = 1.0
-        if near & bit:
-            features["near_" + name] = 1.0
-        if far & bit:
-            features["far_" + name] = 1.0
+    far = page.inherited(line[LEVELS]) if len(line) > LEVELS else 0
+    for distance, bits in (("own", own), ("near", near), ("far", far)):
+        features.update(_named(distance, bits))
+
+
+@lru_cache(maxsize=4_000)
+def _named(distance: str, bits: int) -> dict[str, float]:
+    return {f"{distance}_{name}": 1.0 for name, bit in ALL_BITS.items() if bits & bit}
 
 
 def _add_text(one: Candidate, features: dict[str, float]) -> None:
@@ -249,11 +236,11 @@ def _add_nearness(
 def _block_share(page: Outline, element: int, place: int) -> float:
     """How small the block around both is: near 0 when they share a small one, 1 for the whole page."""
     total = max(2, len(page.texts))
-    while element >= 0:
-        start, end = page.span(element)
-        if start <= place < end:
+    around = page.around(place)
+    for one in page.ancestors(element):
+        if one in around:
+            start, end = page.span(one)
             return math.log(end - start) / math.log(total)
-        element = page.parent(element)
     return 1.0
 
 
