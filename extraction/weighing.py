@@ -89,9 +89,8 @@ def _in_order(
     same = [r for r in leading if not name or not r.text("name") or alike(r.text("name"), name)]
     readings = [*same, opengraph]
     if visible.price is None and not any(r.value("price") for r in readings):
-        found = read_embedded(
-            states(page.tree), [name] if name else _titles(page), product_id_from_url(page.url)
-        )
+        names, number = [name] if name else _titles(page), product_id_from_url(page.url)
+        found = read_embedded(states(page.tree, names, number), names, number)
         if found is not None:
             settle_currency(found, page)
             readings.append(found)
