@@ -40,10 +40,10 @@ def meta_of_tree(tree: LexborHTMLParser) -> Meta:
     return found
 
 
-def canonical_of_bytes(body: bytes) -> str:
-    """The canonical link, without a tree."""
+def canonical_of_bytes(body: bytes, reach: int) -> str:
+    """The canonical link of the first bytes, without a tree."""
     for mark in (b'rel="canonical"', b"rel='canonical'", b"rel=canonical"):
-        if (position := body.find(mark)) >= 0:
+        if (position := body.find(mark, 0, reach)) >= 0:
             start = body.rfind(b"<link", max(0, position - 2100), position)
             end = body.find(b">", position, position + 2100)
             if start >= 0 and end >= 0 and b">" not in body[start:position]:

@@ -17,6 +17,7 @@ from extraction.texts import Node, clean, link_of
 
 # Where a head ends at the latest; a canonical link further down is none to browsers either.
 HEAD = 200_000
+CAMELS = {"itemscope": "itemScope", "itemprop": "itemProp"}
 
 
 class Page:
@@ -56,16 +57,18 @@ class Page:
         return self._scoped(scopes.RDFA)
 
     def _scoped(self, syntax: scopes.Syntax) -> Graph:
-        if (
-            syntax.scope.encode() not in self.body
-            and syntax.scope.encode() not in self.body.lower()
-        ):
+        if not self._writes(syntax.scope):
             return Graph()
         return jsonld.read_graph(scopes.read_items(self.tree, syntax))
 
+    def _writes(self, attribute: str) -> bool:
+        """Whether an element may have such an attribute, in one of the usual spellings."""
+        spellings = (attribute, attribute.upper(), CAMELS.get(attribute, attribute))
+        return any(spelling.encode() in self.body for spelling in spellings)
+
     @cached_property
     def loose(self) -> Node | None:
-        return scopes.loose_product(self.tree)
+        return scopes.loose_product(self.tree) if self._writes("itemprop") else None
 
     @cached_property
     def meta(self) -> Meta:
@@ -86,6 +89,6 @@ class Page:
     @cached_property
     def canonical(self) -> str:
         if "tree" not in self.__dict__:
-            return link_of(canonical_of_bytes(self.body[:HEAD]), self.url)
+            return link_of(canonical_of_bytes(self.body, HEAD), self.url)
         node = self.tree.css_first('link[rel="canonical" i]')
         return link_of(node.attributes.get("href") or "", self.url) if node else ""

@@ -46,6 +46,10 @@ OLD_WORDS = {
 }
 
 
+# What a product says of itself where its item was never opened.
+LOOSE = ("name", "price", "priceCurrency", "availability", "sku", "gtin13", "brand")
+
+
 def read_items(tree: LexborHTMLParser, syntax: Syntax) -> list[Node]:
     """The items of the page that belong to no other item, nested ones inside them."""
     items: dict[int, Node] = {}
@@ -67,10 +71,14 @@ def read_items(tree: LexborHTMLParser, syntax: Syntax) -> list[Node]:
 
 def loose_product(tree: LexborHTMLParser) -> Node | None:
     """Properties of a product whose item was never opened: read when each is said once."""
+    found: dict[str, list[LexborNode]] = {name: [] for name in LOOSE}
+    for element in tree.css("[itemprop]")[:MOST_ELEMENTS]:
+        same = found.get(element.attributes.get("itemprop") or "")
+        if same is not None and len(same) < 5:
+            same.append(element)
     node: Node = {}
-    for name in ("name", "price", "priceCurrency", "availability", "sku", "gtin13", "brand"):
-        found = tree.css(f'[itemprop="{name}"]')[:5]
-        values = {v for e in found if (v := _value(e, e.attributes)) and isinstance(v, str)}
+    for name, elements in found.items():
+        values = {v for e in elements if (v := _value(e, e.attributes)) and isinstance(v, str)}
         if len(values) == 1:
             node[name] = values.pop()
     if "price" not in node or "name" not in node:
