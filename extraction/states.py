@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from selectolax.lexbor import LexborHTMLParser
-
 from extraction.lenient import LARGEST, parse, parse_dirty, parse_prefix
 from extraction.naming import words_of
+from extraction.walks import Walk
 
 MOST_STATES = 60
 # Where a script gives a value to a name, or hands one to a data layer.
@@ -34,13 +33,14 @@ MOST_LITERALS = 12
 MOST_SITES = 3000
 
 
-def states(tree: LexborHTMLParser, names: list[str], number: str) -> Iterator[Any]:
+def states(walk: Walk, names: list[str], number: str) -> Iterator[Any]:
     """Every value found that speaks of a price and of this product, in page order."""
     left = MOST_STATES
     wanted = [_plain_words(name) for name in names if name]
-    for script in tree.css("script:not([src])"):
-        kind = (script.attributes.get("type") or "").lower()
-        text = "" if "ld+json" in kind else script.text(deep=True)
+    for script in walk.every("script"):
+        attributes = script.attributes
+        kind = (attributes.get("type") or "").lower()
+        text = "" if "src" in attributes or "ld+json" in kind else script.text(deep=True)
         if not text or len(text) > LARGEST or not _is_worth(text):
             continue
         if not _speaks_of(text, wanted, number):

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import islice
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from extraction.visible_words import BITS, TAG_BITS, meaning, style_bits
+from extraction.walks import TEXT, Walk, numbers_of
 
 # What a shopper does not see, and what holds no text.
 UNSEEN = ("script", "style", "svg", "noscript", "template", "iframe", "head", "canvas", "video")
 # Elements that later questions ask for by name.
 SOUGHT = ("h1", "button", "input", "form", "select")
 HIDDEN = BITS["hidden"]
-# Lexbor's number of texts.
-TEXT = 2
-# Enough for the largest shop pages; beyond is an attack or an accident.
-NODES = 150_000
 
 Attributes = dict[str, str | None]
-
-
-def _numbers_of(tags: tuple[str, ...]) -> dict[int, str]:
-    """Lexbor counts the kinds of elements it knows."""
-    tree = LexborHTMLParser("<p>")
-    return {tree.create_node(tag).tag_id: tag for tag in tags}
-
-
-UNSEEN_IDS = frozenset(_numbers_of(UNSEEN))
-SOUGHT_IDS = _numbers_of(SOUGHT)
+UNSEEN_IDS = frozenset(numbers_of(*UNSEEN))
+SOUGHT_IDS = numbers_of(*SOUGHT)
 KEPT_IDS = UNSEEN_IDS | SOUGHT_IDS.keys() | {TEXT}
 
 
@@ -44,7 +32,7 @@ class Outline:
     text_nodes: list[int] = field(default_factory=list)
     sought: dict[str, list[int]] = field(default_factory=lambda: {tag: [] for tag in SOUGHT})
     _order: dict[int, int] = field(default_factory=dict)
-    _lines: dict[int, tuple[int, ...]] = field(default_factory=lambda: {0: (0,)})
+    _lines: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _around: dict[int, frozenset[int]] = field(default_factory=dict)
     _spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     _own: dict[int, int] = field(default_factory=dict)
@@ -160,22 +148,20 @@ class Outline:
         return " > ".join(reversed(steps))
 
 
-def outline(tree: LexborHTMLParser) -> Outline:
-    page = Outline()
-    if tree.body is not None:
-        page.nodes = list(
-            islice(tree.body.traverse(include_text=True, skip_empty=True), NODES)
-        )
+def outline(walk: Walk) -> Outline:
+    page = Outline(walk.nodes)
+    body = walk.tree.body
+    if body is not None:
         page._order = {node.mem_id: place for place, node in enumerate(page.nodes)}
-        _sort(page)
+        start = page._order.get(body.mem_id, 0)
+        page._lines[start] = (start,)
+        _sort(page, walk.kinds, start)
     return page
 
 
-def _sort(page: Outline) -> None:
+def _sort(page: Outline, kinds: list[int], unseen_until: int) -> None:
     """The texts a shopper sees, and the elements that are asked for by name."""
     texts, text_nodes, nodes = page.texts, page.text_nodes, page.nodes
-    kinds = [node.tag_id for node in nodes]
-    unseen_until = 0
     for place in [place for place, kind in enumerate(kinds) if kind in KEPT_IDS]:
         if place < unseen_until:
             continue
