@@ -45,12 +45,12 @@ def parse_dirty(text: str) -> Any:
     return None
 
 
-def parse_prefix(text: str, position: int = 0) -> Any:
-    """The JSON value a script text has there, whatever follows."""
+def parse_prefix(text: str, position: int = 0) -> tuple[Any, int]:
+    """The JSON value a script text has there, whatever follows, and where it ends."""
     try:
-        return decoder.raw_decode(text, position)[0]
+        return decoder.raw_decode(text, position)
     except (ValueError, RecursionError):
-        return None
+        return None, position
 
 
 def _plain(text: str) -> Any:

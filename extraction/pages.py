@@ -19,8 +19,8 @@ from extraction.walks import Walk
 # Where a head ends at the latest; a canonical link further down is none to browsers either.
 HEAD = 200_000
 # How microdata and RDFa are written; without any of these there is none.
-ITEMS = (b"itemprop", b"itemscope", b"itemProp", b"itemScope", b"ITEMPROP", b"ITEMSCOPE")
-TYPED = (b"typeof=", b"TYPEOF=", b"typeOf=")
+ITEMS = (b"itemprop", b"itemProp")
+TYPED = b"typeof="
 
 
 class Page:
@@ -61,7 +61,7 @@ class Page:
 
     @cached_property
     def rdfa(self) -> Graph:
-        if not any(spelling in self.body for spelling in TYPED):
+        if TYPED not in self.body:
             return Graph()
         return jsonld.read_graph(scopes.read_items(scopes.marked(self.tree, scopes.RDFA), scopes.RDFA))
 

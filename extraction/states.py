@@ -81,8 +81,11 @@ def _values(text: str, kind: str) -> Iterator[Any]:
             yield value
         return
     literals = MOST_LITERALS
+    read_until = 0
     for position, telling in _sites(text):
-        value = _value_at(text, position)
+        if position < read_until:
+            continue
+        value, read_until = _value_at(text, position)
         if value is None and telling and literals:
             literals -= 1
             value = _literal(text[position : position + LITERAL])
@@ -109,11 +112,13 @@ def _pushed(text: str, mark: str, before: int) -> Iterator[int]:
         position = text.find(mark, position + len(mark))
 
 
-def _value_at(text: str, position: int) -> Any:
+def _value_at(text: str, position: int) -> tuple[Any, int]:
+    """The value, and where it ends."""
     if text.startswith("JSON.parse", position):
         quoted = QUOTED.match(text, position)
-        inner = parse_prefix(_double(quoted.group(1))) if quoted else None
-        return parse_dirty(inner) if isinstance(inner, str) else None
+        inner = parse_prefix(_double(quoted.group(1)))[0] if quoted else None
+        end = quoted.end() if quoted else position
+        return (parse_dirty(inner) if isinstance(inner, str) else None), end
     return parse_prefix(text, position)
 
 
