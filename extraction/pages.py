@@ -19,7 +19,7 @@ from extraction.walks import Walk
 # Where a head ends at the latest; a canonical link further down is none to browsers either.
 HEAD = 200_000
 # How microdata and RDFa are written; without any of these there is none.
-ITEMS = (b"itemprop", b"itemProp")
+ITEMS = (b"itemprop", b"itemscope", b"itemProp")
 TYPED = b"typeof="
 
 

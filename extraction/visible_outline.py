@@ -14,6 +14,7 @@ from extraction.walks import TEXT, Walk, numbers_of
 UNSEEN = ("script", "style", "svg", "noscript", "template", "iframe", "head", "canvas", "video")
 # Elements that later questions ask for by name.
 SOUGHT = ("h1", "button", "input", "form", "select")
+NAMING = ("class", "id", "itemprop")
 HIDDEN = BITS["hidden"]
 
 Attributes = dict[str, str | None]
@@ -126,14 +127,17 @@ class Outline:
         return bits
 
     def _bits(self, element: int) -> int:
-        attributes = self.nodes[element].attributes
-        bits = TAG_BITS.get(self.tag(element), 0)
-        for key in ("class", "id", "itemprop"):
-            if value := attributes.get(key):
+        node = self.nodes[element]
+        bits = TAG_BITS.get(node.tag or "-", 0)
+        # One look at all attributes: most elements have few, and each look has its cost.
+        for key, value in node.attributes.items():
+            if key in NAMING and value:
                 bits |= meaning(value)
-        if style := attributes.get("style"):
-            bits |= style_bits(style)
-        return bits | HIDDEN if "hidden" in attributes else bits
+            elif key == "style" and value:
+                bits |= style_bits(value)
+            elif key == "hidden":
+                bits |= HIDDEN
+        return bits
 
     def place(self, element: int) -> str:
         """A short CSS path for the debugger and for learning."""

@@ -66,9 +66,14 @@ def price_candidates(page: Outline, anchors: Anchors, home: str) -> list[Candida
 def _find(page: Outline, home: str) -> Iterator[Candidate]:
     seen: set[int] = set()
     count = 0
-    for place, text in enumerate(page.texts):
-        if len(text) > LONGEST or not DIGIT.search(text):
-            continue
+    has_digit = DIGIT.search
+    places = [
+        place
+        for place, text in enumerate(page.texts)
+        if len(text) <= LONGEST and has_digit(text) is not None
+    ]
+    for place in places:
+        text = page.texts[place]
         if not SIGN.search(text) and not _named_price(page, place):
             continue
         element, whole = _whole(page, place, text)
@@ -86,8 +91,10 @@ def _find(page: Outline, home: str) -> Iterator[Candidate]:
 
 def _named_price(page: Outline, place: int) -> bool:
     """Whether an element closely around a text is called a price."""
-    around = page.ancestors(page.text_nodes[place])[1:4]
-    return any(page.own(element) & PRICE for element in around)
+    for element in page.ancestors(page.text_nodes[place])[1:4]:
+        if page.own(element) & PRICE:
+            return True
+    return False
 
 
 def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:

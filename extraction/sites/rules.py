@@ -81,7 +81,7 @@ def _present(rules: tuple[Rule, ...], tree: LexborHTMLParser) -> tuple[Rule, ...
 @lru_cache(maxsize=1_000)
 def _targets(selector: str) -> frozenset[str]:
     """For each alternative the class or id of the element it finds; empty where it has none."""
-    parts = VALUES.sub("", selector).split(",")
+    parts = VALUES.sub("[]", selector).split(",")
     found = (TARGET.search(part.strip()) for part in parts)
     return frozenset(one.group(1) if one is not None else "" for one in found)
 
