@@ -176,7 +176,7 @@ def fill_with(names: list[str]) -> Product:
             HistoryFactory.create(
                 product=product, price=Decimal(price), raw_crawl_data={name: f"{name}{price}"}
             )
-        ChangeFactory.create(product=product, rule=name, old=name, new=name)
+        ChangeFactory.create(product=product, rule=name, old=name[:64], new=name[:64])
         JobFactory.create(website_id=website.pk, error_summary=name)
     return product
 

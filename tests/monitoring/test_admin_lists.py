@@ -299,3 +299,24 @@ def test_who_may_only_look_changes_nothing(looker: Browser) -> None:
     assert (product.is_active, product.delisted_at) == (True, None)
     assert waiting.approval == "pending"
     assert not AlertRule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "asked", ["oak desk", "S-77", "4006381333931", "https://shop.example/oak", "des"]
+)
+def test_a_product_is_found_by_words_numbers_and_address(browser: Browser, asked: str) -> None:
+    ProductFactory.create(
+        name="Oak desk", sku="S-77", gtin="4006381333931", original_url="https://shop.example/oak"
+    )
+    ProductFactory.create(name="Floor lamp", original_url="https://shop.example/lamp")
+    text = browser.get(LISTS["product"], {"q": asked}).content.decode()
+    assert "Oak desk" in text
+    assert "Floor lamp" not in text
+
+
+@pytest.mark.parametrize("asked", ["http://", "&|!:*", "'", "\u202e", "x" * 3000])
+def test_what_nobody_would_search_for_finds_nothing(browser: Browser, asked: str) -> None:
+    ProductFactory.create(name="Oak desk")
+    answer = browser.get(LISTS["product"], {"q": asked})
+    assert answer.status_code == 200
+    assert "Oak desk" not in answer.content.decode()
