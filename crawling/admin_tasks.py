@@ -21,7 +21,7 @@ from common.errors import Refused
 from crawling import control, failures
 from crawling.admin_plots import errors_of_a_day
 from crawling.control import Order
-from crawling.models import CrawlError, CrawlTask
+from crawling.models import CrawlTask
 
 MOST_GROUPS = 100
 SHOWN = dt.timedelta(days=7)
