@@ -20,6 +20,30 @@ class User(AbstractUser):
     class Meta(AbstractUser.Meta):
         verbose_name = "operator"
         verbose_name_plural = "operators"
+        # A right on no table.
+        permissions = [("view_system", "Can see how the system is doing")]
+
+
+class FailedLogin(models.Model):
+    """Bad logins of one name from one address; without a name, of all from there."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    username = models.CharField("user name", max_length=150, blank=True)
+    address = models.CharField(max_length=64)
+    failures = models.PositiveIntegerField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "locked login"
+        ordering = ["-last_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["username", "address"], name="failed_login_name_and_address"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.username or 'anybody'} from {self.address}"
 
 
 class Client(Record):

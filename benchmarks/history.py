@@ -52,7 +52,8 @@ GENERATE = """
 PRODUCTS = """
     INSERT INTO monitoring_product
         (id, created_at, updated_at, website_id, approval, discovery_score, discovery_reason,
-         original_url, normalized_url, url_hash, extraction_method, sku, gtin, mpn, brand,
+         original_url, normalized_url, url_hash, canonical_hash, duplicate_reason,
+         extraction_method, sku, gtin, mpn, brand,
          category, name, description, image_url, current_price, current_currency,
          current_stock_status, content_hash, facts_hash, page_hash, parser_version, attributes,
          provenance, notified_currency, notified_stock_status, held_currency, held_reason,
@@ -60,7 +61,7 @@ PRODUCTS = """
     SELECT gen_random_uuid(), now() - n * interval '1 second', now(),
            (%(websites)s::uuid[])[1 + n %% %(count)s], 'approved', 1, '',
            'https://shop.example/p/' || n, 'https://shop.example/p/' || n,
-           encode(sha256(n::text::bytea), 'hex'), 'json-ld', 'S-' || n, '', 'M-' || n,
+           encode(sha256(n::text::bytea), 'hex'), '', '', 'json-ld', 'S-' || n, '', 'M-' || n,
            'Brand ' || n %% 300, 'Category ' || n %% 50,
            'Thing ' || n || ' ' || (ARRAY['lamp','desk','chair','sofa','shelf'])[1 + n %% 5],
            'A thing of number ' || n, '', 10 + n %% 900, 'EUR',

@@ -27,6 +27,7 @@ from extraction import visible_score
 from extraction.items import Hints
 from extraction.visible import look
 from extraction.visible_prices import Candidate
+from extraction.walks import Walk
 
 WEIGHTS = Path(visible_score.__file__).with_name("visible_weights.json")
 FOLDS = 5
@@ -56,7 +57,7 @@ def load(folder: Path) -> list[Page]:
         if gold["is_product"] and "price" not in gold:
             continue
         tree = LexborHTMLParser(gzip.decompress((folder / case["html"]).read_bytes()))
-        sight = look(tree, url=case["url"] or "", hints=Hints())
+        sight = look(Walk(tree), url=case["url"] or "", hints=Hints())
         pages.append(Page(case["site"] or "", gold["is_product"], _right(gold), sight.candidates))
     return pages
 

@@ -24,28 +24,30 @@ DEAD = "/dead"
 
 @dataclass
 class Book:
-    """What arrived: when, and what it said where its signature was right."""
+    """What arrived: when and as which delivery, and what it said where its signature was right."""
 
     secret: str
-    times: list[float] = field(default_factory=list)
+    receipts: list[tuple[float, str]] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
     forged: int = 0
 
     def note(self, head: bytes, body: bytes) -> None:
-        self.times.append(time.time())
+        self.receipts.append((time.time(), _header(head, b"x-obsrv-delivery")))
         if not self.secret:
             return
         try:
-            verify(body, _signature(head), secrets=[self.secret], now=time.time())
+            verify(
+                body, _header(head, b"x-obsrv-signature"), secrets=[self.secret], now=time.time()
+            )
         except BadSignature:
             self.forged += 1
         else:
             self.events.append(json.loads(body))
 
     def taken(self) -> bytes:
-        told = {"times": self.times, "events": self.events, "forged": self.forged}
+        told = {"receipts": self.receipts, "events": self.events, "forged": self.forged}
         body = json.dumps(told).encode()
-        self.times, self.events, self.forged = [], [], 0
+        self.receipts, self.events, self.forged = [], [], 0
         return body
 
 
@@ -63,7 +65,7 @@ class Taker(asyncio.Protocol):
         self.waiting += data
         while (end := self.waiting.find(b"\r\n\r\n")) >= 0:
             head = self.waiting[:end]
-            size = _length(head.lower())
+            size = int(_header(head, b"content-length") or 0)
             if len(self.waiting) < end + 4 + size:
                 return
             body = self.waiting[end + 4 : end + 4 + size]
@@ -81,15 +83,10 @@ class Taker(asyncio.Protocol):
             self.transport.write(OK)
 
 
-def _length(head: bytes) -> int:
-    _, found, rest = head.partition(b"content-length:")
-    return int(rest.split(b"\r\n", 1)[0]) if found else 0
-
-
-def _signature(head: bytes) -> str:
+def _header(head: bytes, wanted: bytes) -> str:
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
-        if name.lower() == b"x-obsrv-signature":
+        if name.lower() == wanted:
             return value.strip().decode("latin-1")
     return ""
 
@@ -128,7 +125,11 @@ class BulkReceiver:
 
     def times(self) -> list[float]:
         """When each delivery arrived, since this was asked before."""
-        found: list[float] = self.take()["times"]
+        return [at for at, _delivery in self.receipts()]
+
+    def receipts(self) -> list[tuple[float, str]]:
+        """When which delivery arrived, since this was asked before."""
+        found: list[tuple[float, str]] = self.take()["receipts"]
         return found
 
     def take(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -14,16 +14,19 @@ from multidict import CIMultiDict
 
 from common.encodings import BrokenBody, DecodedTooLarge, UnknownEncoding, decoder_of
 from common.proxying import Line
+from common.wire import MAX_HEADER_BYTES, Answer, BadAnswer
 
 Category = Literal["network", "timeout", "too_large", "http", "blocked", "validation"]
-MAX_HEADER_BYTES = 64 * 1024
 
 
 class FetchFailed(Exception):
     """No answer was got; ``transient`` says whether another try may help.
 
-    ``via_proxy``: the proxy failed, and nothing is known of the server.
+    ``via_proxy``: the proxy failed, and nothing is known of the server. ``status``: what the
+    server answered with, where that came.
     """
+
+    status: int | None = None
 
     def __init__(
         self, category: Category, message: str, *, transient: bool, via_proxy: bool = False
@@ -52,13 +55,24 @@ class Limits:
     body_bytes: int
     decoded_bytes: int
     accept_types: tuple[str, ...] | None
-    may_follow: Callable[[str], bool] | None = None
     # Only so much is read, as it comes, and the rest left where it is.
     first_bytes: int | None = None
+    # What is larger is cut there and read so far, instead of refused.
+    cuts: bool = False
 
 
 async def read(
-    answer: aiohttp.ClientResponse, url: str, limits: Limits, started: float
+    answer: Answer | aiohttp.ClientResponse, url: str, limits: Limits, started: float
+) -> Response:
+    try:
+        return await _read(answer, url, limits, started)
+    except FetchFailed as failed:
+        failed.status = answer.status
+        raise
+
+
+async def _read(
+    answer: Answer | aiohttp.ClientResponse, url: str, limits: Limits, started: float
 ) -> Response:
     _check_headers(answer, limits)
     if limits.first_bytes is not None:
@@ -71,7 +85,7 @@ async def read(
     return Response(url, answer.status, headers, body, elapsed_ms, size, packed)
 
 
-def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
+def _readable_headers(answer: Answer | aiohttp.ClientResponse) -> Mapping[str, str]:
     if all(text.isascii() for _, text in answer.raw_headers):
         return answer.headers
     # aiohttp keeps odd bytes as lone surrogates, which no database or JSON takes.
@@ -79,10 +93,10 @@ def _readable_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
     return CIMultiDict(pairs)
 
 
-def _check_headers(answer: aiohttp.ClientResponse, limits: Limits) -> None:
+def _check_headers(answer: Answer | aiohttp.ClientResponse, limits: Limits) -> None:
     if sum(len(name) + len(text) for name, text in answer.raw_headers) > MAX_HEADER_BYTES:
         raise FetchFailed("too_large", "The headers of the answer are too large.", transient=False)
-    whole = limits.first_bytes is None and answer.method != "HEAD"
+    whole = limits.first_bytes is None and not limits.cuts and answer.method != "HEAD"
     if whole and (answer.content_length or 0) > limits.body_bytes:
         raise _too_large()
     if limits.accept_types and answer.status < 300:
@@ -92,31 +106,36 @@ def _check_headers(answer: aiohttp.ClientResponse, limits: Limits) -> None:
             raise FetchFailed("validation", message, transient=False)
 
 
-async def _read_start(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+async def _read_start(answer: Answer | aiohttp.ClientResponse, limit: int) -> bytes:
     start = bytearray()
     while len(start) < limit and (chunk := await answer.content.readany()):
         start += chunk
     return bytes(start[:limit])
 
 
-async def _read_body(answer: aiohttp.ClientResponse, limits: Limits) -> tuple[bytes, int, bytes]:
+async def _read_body(
+    answer: Answer | aiohttp.ClientResponse, limits: Limits
+) -> tuple[bytes, int, bytes]:
     """The unpacked body, its size on the wire and, of gzip, what came; unpacked as it comes,
     so that a bomb ends at its limit and not in memory."""
     encoding = answer.headers.get("Content-Encoding", "").strip().lower()
     came: list[bytes] = []
+    size = 0
     try:
         decoder = decoder_of(encoding, limits.decoded_bytes)
-        size = 0
-        while chunk := await answer.content.readany():
-            size += len(chunk)
-            if size > limits.body_bytes:
-                raise _too_large()
-            decoder.feed(chunk)
-            if encoding == "gzip":
-                came.append(chunk)
+        try:
+            while chunk := await answer.content.readany():
+                size += len(chunk)
+                decoder.feed(chunk)
+                if size > limits.body_bytes:
+                    raise DecodedTooLarge
+                if encoding == "gzip":
+                    came.append(chunk)
+        except DecodedTooLarge:
+            if not limits.cuts:
+                raise _too_large() from None
+            return decoder.so_far()[: limits.decoded_bytes], size, b""
         return decoder.finish(), size, b"".join(came)
-    except DecodedTooLarge:
-        raise _too_large() from None
     except UnknownEncoding:
         message = "The answer is packed in a way that was not offered."
         raise FetchFailed("validation", message, transient=False) from None
@@ -161,7 +180,7 @@ def failure_of(error: Exception) -> FetchFailed:
     if _is_header_overflow(error):
         message = "The headers of the answer are too large."
         return FetchFailed("too_large", message, transient=False)
-    if isinstance(error, aiohttp.ClientResponseError):
+    if isinstance(error, aiohttp.ClientResponseError | BadAnswer):
         return FetchFailed("network", "The answer is not valid HTTP.", transient=True)
     if isinstance(error, aiohttp.ClientPayloadError):
         return FetchFailed("network", "The answer ended too early.", transient=True)

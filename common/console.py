@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import datetime as dt
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from django.contrib import messages
-from django.http import HttpRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.timezone import localtime
 from unfold.decorators import display
 
+from common.crypto import EncryptedTextField
 from common.errors import Refused
 
 Shown = TypeVar("Shown", bound=Callable[..., Any])
@@ -35,6 +38,65 @@ class ReadOnly:
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class Buttons:
+    """Buttons on the page of a row that act without saving its form: ``actions_submit_line``,
+    POST only, each with its own permission."""
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        row = None
+        if object_id and request.method == "POST":
+            row = self.get_object(request, object_id)  # type: ignore[attr-defined]
+        if row is not None:
+            for button in self.get_actions_submit_line(request, object_id):  # type: ignore[attr-defined]
+                if button.action_name in request.POST:
+                    button.method(request, row)
+                    return HttpResponseRedirect(request.get_full_path())
+        return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
+
+
+def without_secrets(rows: QuerySet[Any], *relations: str) -> QuerySet[Any]:
+    """Lists show no secrets: reading them would decrypt each of each row."""
+    names = []
+    for relation in ("", *relations):
+        model = rows.model
+        for part in filter(None, relation.split("__")):
+            model = model._meta.get_field(part).related_model
+        prefix = f"{relation}__" if relation else ""
+        fields = [one for one in model._meta.fields if isinstance(one, EncryptedTextField)]
+        names += [prefix + field.name for field in fields]
+    return rows.defer(*names) if names else rows
+
+
+class Detailed:
+    """A list whose rows are told more, for all of a page at once: ``add_details``."""
+
+    def add_details(self, rows: list[Any]) -> None:
+        raise NotImplementedError
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        shown = super().get_changelist_instance(request)  # type: ignore[misc]
+        shown.result_list = list(shown.result_list)
+        self.add_details(shown.result_list)
+        return shown
+
+
+class Pictured:
+    """A list with plots above it: ``plots``, asked only where the list is shown."""
+
+    list_before_template = "admin/plots.html"
+
+    def plots(self, request: HttpRequest) -> list[str]:
+        raise NotImplementedError
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        shown = {"plots": partial(self.plots, request)}
+        return super().changelist_view(request, {**(extra_context or {}), **shown})  # type: ignore[misc]
 
 
 class Titled:
@@ -95,6 +157,24 @@ def short_url(url: str) -> str:
 def moment(value: dt.datetime | None) -> str | None:
     """Pages would show what a method answers to the microsecond, unlike a field."""
     return None if value is None else date_format(localtime(value), "DATETIME_FORMAT")
+
+
+def shown_once(text: str, secret: str) -> str:
+    """A message with a secret, and a button to copy it."""
+    box = (
+        '{}, shown only now: <code id="shown-once" style="overflow-wrap:anywhere">{}</code>'
+        ' <button type="button" data-copy="#shown-once" class="cursor-pointer font-semibold'
+        ' underline">Copy</button>'
+    )
+    return format_html(box, text, secret)
+
+
+def countdown(until: dt.datetime) -> str:
+    """The time that is left; common/countdown.js counts it down."""
+    shown = (
+        '<time datetime="{0}" data-until="{0}" title="{1}" style="white-space:nowrap">{1}</time>'
+    )
+    return format_html(shown, until.isoformat(), moment(until))
 
 
 def picture(svg: str, *, alt: str) -> str:

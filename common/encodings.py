@@ -53,6 +53,7 @@ class BrokenBody(Exception):
 class Decoder(Protocol):
     def feed(self, chunk: bytes) -> None: ...
     def finish(self) -> bytes: ...
+    def so_far(self) -> bytes: ...
 
 
 def decoder_of(encoding: str, max_bytes: int) -> Decoder:
@@ -79,6 +80,9 @@ class Plain:
         self._parts.append(chunk)
 
     def finish(self) -> bytes:
+        return self.so_far()
+
+    def so_far(self) -> bytes:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
@@ -99,15 +103,18 @@ class Unpacking:
         try:
             for part in stream.unpack(chunk, lambda: limit - self._size + 1):
                 self._size += len(part)
+                self._parts.append(part)
                 if self._size > limit:
                     raise DecodedTooLarge
-                self._parts.append(part)
         except BROKEN as error:
             raise BrokenBody(str(error)) from None
 
     def finish(self) -> bytes:
         if self._stream is not None and not self._stream.ended:
             raise BrokenBody("the body ends too early")
+        return self.so_far()
+
+    def so_far(self) -> bytes:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 

@@ -7,10 +7,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from time import monotonic
 from typing import Self
+from weakref import WeakValueDictionary
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 from django.conf import settings
@@ -26,7 +28,9 @@ LOOKUP_SECONDS = 5
 REGISTRATION_LOOKUP_SECONDS = 3
 DNS_CACHE_SECONDS = 60
 DNS_CACHE_NAMES = 10_000
-DNS_THREADS = 16
+# A thread is lost for as long as a name server keeps silent: no site may take them all.
+DNS_THREADS = 64
+SITE_THREADS = 4
 LOOPBACK = IPv4Address("127.0.0.1")
 
 
@@ -117,6 +121,13 @@ def _look_up(resolve: Resolve, host: str) -> list[Address]:
     return addresses
 
 
+def site_of(host: str) -> str:
+    """What one owner holds, near enough: ``shop.example`` or ``shop.co.uk``."""
+    labels = host.split(".")
+    national = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
+    return ".".join(labels[-3:] if national else labels[-2:])
+
+
 class PinningResolver(AbstractResolver):
     """Resolves a name once, checks every answer and hands out only what was checked."""
 
@@ -126,6 +137,7 @@ class PinningResolver(AbstractResolver):
         self._threads = ThreadPoolExecutor(DNS_THREADS, thread_name_prefix="dns")
         self._answers: dict[str, tuple[float, list[Address]]] = {}
         self._lookups: dict[str, asyncio.Task[list[Address]]] = {}
+        self._lanes: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -161,13 +173,27 @@ class PinningResolver(AbstractResolver):
         return await asyncio.shield(lookup)
 
     async def _look_up(self, host: str) -> list[Address]:
-        loop = asyncio.get_running_loop()
+        lane = self._lanes.setdefault(site_of(host), asyncio.Semaphore(SITE_THREADS))
         async with asyncio.timeout(LOOKUP_SECONDS):
-            found = await loop.run_in_executor(self._threads, _look_up, self._resolve, host)
+            await lane.acquire()
+            found = await asyncio.wrap_future(self._begin(host, lane))
         if len(self._answers) >= DNS_CACHE_NAMES:
             self._answers.clear()
         self._answers[host] = (monotonic() + DNS_CACHE_SECONDS, found)
         return found
+
+    def _begin(self, host: str, lane: asyncio.Semaphore) -> Future[list[Address]]:
+        """The lane is taken until the thread comes back, also when nobody waits any more."""
+        loop = asyncio.get_running_loop()
+
+        def leave(_lookup: object) -> None:
+            # The loop may be over by then.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(lane.release)
+
+        lookup = self._threads.submit(_look_up, self._resolve, host)
+        lookup.add_done_callback(leave)
+        return lookup
 
     def _forget_lookup(self, host: str, task: asyncio.Task[list[Address]]) -> None:
         del self._lookups[host]

@@ -11,6 +11,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from time import perf_counter
@@ -22,7 +23,6 @@ from django.conf import settings
 from yarl import URL
 
 from common.answers import (
-    MAX_HEADER_BYTES,
     FetchFailed,
     Limits,
     Response,
@@ -46,6 +46,7 @@ from common.proxying import (
     tracing,
 )
 from common.urls import host_and_port, origin_of
+from common.wire import MAX_HEADER_BYTES, Answer, Wire
 
 __all__ = [
     "Egress",
@@ -64,6 +65,39 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Not shown to another origin than the one they were meant for.
 PRIVATE_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+
+
+_limits = lru_cache(maxsize=256)(Limits)
+
+
+@dataclass(slots=True)
+class Errand:
+    """What is asked for and where, as redirects change it."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] | None
+    body: bytes | None
+    max_redirects: int
+    may_follow: Callable[[str], bool] | None
+    redirects: int = 0
+
+    @property
+    def follows(self) -> bool:
+        return self.max_redirects > 0
+
+    def turn(self, status: int, target: str) -> None:
+        """Go to the target of a redirect, if it may be followed."""
+        self.redirects += 1
+        if self.redirects > self.max_redirects:
+            raise FetchFailed("http", "The page redirects too many times.", transient=False)
+        if self.may_follow is not None and not self.may_follow(target):
+            raise FetchFailed("http", "The page redirects to another site.", transient=False)
+        if status == 303 or (status in {301, 302} and self.method == "POST"):
+            self.method, self.body = ("HEAD" if self.method == "HEAD" else "GET"), None
+        if self.headers and origin_of(target) != origin_of(self.url):
+            self.headers = _without_private(self.headers)
+        self.url = target
 
 
 class Egress:
@@ -93,17 +127,21 @@ class Egress:
         self._resolver = PinningResolver(self._policy, self._resolve)
         self._proxy_resolver = ProxyResolver(PinningResolver(self._proxy_policy, self._resolve))
         self._by_proxy: dict[ProxyAddress, aiohttp.ClientSession] = {}
-        self._session = self._open_session(self._connector(self._resolver, self._dial))
+        self._direct = self._connector(self._resolver, self._dial)
+        self._wire = Wire(
+            self._direct, user_agent=self._user_agent, connect_seconds=CONNECT_SECONDS
+        )
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        for session in (self._session, *self._by_proxy.values()):
+        for session in self._by_proxy.values():
             await session.close()
+        await self._direct.close()
         await self._resolver.close()
         await self._proxy_resolver.close()
 
     def _open_session(
-        self, connector: aiohttp.BaseConnector, *traces: aiohttp.TraceConfig
+        self, connector: aiohttp.BaseConnector, trace: aiohttp.TraceConfig
     ) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=connector,
@@ -113,7 +151,7 @@ class Egress:
             auto_decompress=False,
             trust_env=False,
             max_field_size=MAX_HEADER_BYTES,
-            trace_configs=list(traces),
+            trace_configs=[trace],
         )
 
     def _connector(
@@ -164,6 +202,7 @@ class Egress:
         max_body_bytes: int = 5 * MIB,
         max_decoded_bytes: int = 10 * MIB,
         first_bytes: int | None = None,
+        cuts: bool = False,
         accept_types: tuple[str, ...] | None = None,
         may_follow: Callable[[str], bool] | None = None,
         proxy: ProxyAddress | None = None,
@@ -171,54 +210,51 @@ class Egress:
         """Return the answer, whatever its status; with no redirects allowed, also a 3xx.
 
         ``may_follow`` is asked about every target of a redirect; ``first_bytes`` reads so much of
-        the body, unpacked or not, and leaves the rest. Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
+        the body, unpacked or not, and leaves the rest; ``cuts`` takes the start of a body that is
+        over its limits. Raises ``UrlInvalid``, ``UrlBlocked`` or ``FetchFailed``.
         """
-        limits = Limits(max_body_bytes, max_decoded_bytes, accept_types, may_follow, first_bytes)
-        target = self._clear(url)
+        limits = _limits(max_body_bytes, max_decoded_bytes, accept_types, first_bytes, cuts)
         line = self._line(proxy) if proxy else None
+        errand = Errand(method, self._clear(url), headers, body, max_redirects, may_follow)
         try:
             async with asyncio.timeout(timeout_seconds):
-                return await self._follow(
-                    method, target, headers, body, max_redirects, limits, line
-                )
+                started = perf_counter()
+                while True:
+                    answer = await self._ask(errand, limits, started, line)
+                    if answer is not None:
+                        return answer
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             # Without its cause: that names the address which was dialled.
             raise (failure_on(line, error) if line else failure_of(error)) from None
 
-    async def _follow(
+    async def _ask(
+        self, errand: Errand, limits: Limits, started: float, line: Line | None
+    ) -> Response | None:
+        """One hop: the answer, or None where the errand goes on to another address."""
+        method, url, headers, body = errand.method, errand.url, errand.headers, errand.body
+        if line is None:
+            with await self._wire.send(method, url, headers, body) as reply:
+                return await self._take(reply, errand, limits, started)
+        await self._check_name(url)
+        options = line.options(url, headers)
+        async with line.session.request(
+            method, URL(url, encoded=True), data=body, allow_redirects=False, **options
+        ) as answer:
+            line.answered(answer.status)
+            return await self._take(answer, errand, limits, started)
+
+    async def _take(
         self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str] | None,
-        body: bytes | None,
-        max_redirects: int,
+        answer: Answer | aiohttp.ClientResponse,
+        errand: Errand,
         limits: Limits,
-        line: Line | None,
-    ) -> Response:
-        started = perf_counter()
-        session = line.session if line else self._session
-        for _ in range(max_redirects + 1):
-            if line:
-                await self._check_name(url)
-            options = line.options(url, headers) if line else {"headers": headers}
-            async with session.request(
-                method, URL(url, encoded=True), data=body, allow_redirects=False, **options
-            ) as answer:
-                if line:
-                    line.answered(answer.status)
-                location = answer.headers.get("Location") if max_redirects else None
-                if answer.status not in REDIRECTS or not location:
-                    return await read(answer, url, limits, started)
-            target = self._next_hop(url, location)
-            if limits.may_follow is not None and not limits.may_follow(target):
-                message = "The page redirects to another site."
-                raise FetchFailed("http", message, transient=False)
-            if answer.status == 303 or (answer.status in {301, 302} and method == "POST"):
-                method, body = ("HEAD" if method == "HEAD" else "GET"), None
-            if headers and origin_of(target) != origin_of(url):
-                headers = _without_private(headers)
-            url = target
-        raise FetchFailed("http", "The page redirects too many times.", transient=False)
+        started: float,
+    ) -> Response | None:
+        location = answer.headers.get("Location") if errand.follows else None
+        if answer.status not in REDIRECTS or not location:
+            return await read(answer, errand.url, limits, started)
+        errand.turn(answer.status, self._next_hop(errand.url, location))
+        return None
 
     async def _check_name(self, url: str) -> None:
         """What a proxy would resolve is resolved and checked here first."""

@@ -2,45 +2,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import TextFilter
 from unfold.paginator import InfinitePaginator
 
-from accounts.admin import actor_of
 from common.console import (
     BAD,
     GOOD,
     INFO,
     WARN,
     ReadOnly,
+    Titled,
     badge,
-    do_each,
-    inside_link,
     outside_link,
     short_url,
+    without_secrets,
 )
-from crawling import jobs
+from common.console_csv import CsvList
+from common.console_search import FoundById
 from crawling.admin_domains import DomainAdmin
+from crawling.admin_jobs import CrawlJobAdmin
 from crawling.admin_pages import StoredPageAdmin
+from crawling.admin_plots import Funnel
 from crawling.admin_proxies import ProxyAdmin
 from crawling.admin_reading import TaskMeaning
 from crawling.admin_tasks import ErrorGroups, TaskActions
-from crawling.models import CrawlError, CrawlJob, CrawlTask
+from crawling.models import CrawlError, CrawlTask
 
-__all__ = ["DomainAdmin", "ProxyAdmin", "StoredPageAdmin"]
+__all__ = ["CrawlJobAdmin", "DomainAdmin", "ProxyAdmin", "StoredPageAdmin"]
 
-JOB_COLOURS = {
-    "running": INFO,
-    "success": GOOD,
-    "partial_success": WARN,
-    "paused": WARN,
-    "failed": BAD,
-}
 TASK_COLOURS = {"crawling": INFO, "completed": GOOD, "failed": BAD, "paused": WARN}
 ANSWER = ("http_status", "response_time_ms", "bytes", "from_cache", "proxy")
 
@@ -56,97 +50,67 @@ class HostFilter(TextFilter):  # type: ignore[misc]
         return queryset.filter(domain__host=host.strip().lower()) if host else queryset
 
 
-@admin.register(CrawlJob)
-class CrawlJobAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
-    empty_text = "No job yet. Registering or crawling a website starts one."
-    list_display = [
-        "started",
-        "kind",
-        "target",
-        "client",
-        "state",
-        "done",
-        "changes",
-        "errors",
-        "took",
-        "triggered_by",
-    ]
-    list_filter = ["status", "kind", "triggered_by"]
-    list_select_related = ["client"]
-    search_fields = ["=id", "=website_id", "=request_id"]
-    show_full_result_count = False
-    paginator = InfinitePaginator
-    actions = ["cancel"]
-    fieldsets = [
-        (None, {"fields": ["kind", "client", "website", "state", "triggered_by", "slot_at"]}),
-        ("Progress", {"fields": ["done", "changes", "errors", "retries", "error_summary"]}),
-        ("Time", {"fields": ["created_at", "started_at", "completed_at", "took"]}),
-        ("Origin", {"fields": ["priority", "parameters", "request_id", "pages"]}),
-    ]
+class PurposeFilter(admin.SimpleListFilter):
+    """The consumers there are, not the values of a million rows."""
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[CrawlJob]:
-        rows: QuerySet[CrawlJob] = super().get_queryset(request)
-        host = CrawlTask.objects.filter(job=OuterRef("pk")).values("domain__host")[:1]
-        return rows.annotate(host=Subquery(host))
+    title = "purpose"
+    parameter_name = "purpose"
 
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("crawling.change_crawljob")
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in settings.PAGE_CONSUMERS]
 
-    @admin.action(description="Cancel", permissions=["cancel"])
-    def cancel(self, request: HttpRequest, chosen: QuerySet[CrawlJob]) -> None:
-        actor = actor_of(request)
-        do_each(request, chosen, lambda job: jobs.cancel(job, actor=actor), "cancelled")
-
-    @admin.display(description="Created", ordering="created_at")
-    def started(self, job: CrawlJob) -> Any:
-        return job.created_at
-
-    @admin.display(description="Target", empty_value="—")
-    def target(self, job: CrawlJob) -> str | None:
-        host: str | None = getattr(job, "host", None)
-        return host
-
-    @badge("Status", JOB_COLOURS, ordering="status")
-    def state(self, job: CrawlJob) -> str:
-        return job.get_status_display()
-
-    @admin.display(description="Progress")
-    def done(self, job: CrawlJob) -> str:
-        bar = '<progress value="{}" max="{}" style="width:5rem"></progress>&nbsp;{}&nbsp;/&nbsp;{}'
-        return format_html(bar, job.processed, job.total or 1, job.processed, job.total)
-
-    @admin.display(description="Took", empty_value="—")
-    def took(self, job: CrawlJob) -> str | None:
-        if job.started_at is None or job.completed_at is None:
-            return None
-        seconds = (job.completed_at - job.started_at).total_seconds()
-        return f"{seconds:.1f}\u00a0s" if seconds < 60 else f"{seconds / 60:.1f}\u00a0min"
-
-    @admin.display(description="Website", empty_value="—")
-    def website(self, job: CrawlJob) -> str | None:
-        if job.website_id is None:
-            return None
-        try:
-            # By name: websites are the affair of a layer above.
-            url = reverse("admin:monitoring_website_change", args=[job.website_id])
-        except NoReverseMatch:
-            return str(job.website_id)
-        return inside_link(url, getattr(job, "host", None) or str(job.website_id))
-
-    @admin.display(description="Pages")
-    def pages(self, job: CrawlJob) -> str:
-        url = reverse("admin:crawling_crawltask_changelist")
-        return inside_link(f"{url}?job__id__exact={job.pk}", f"{job.total} pages")
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(purpose=self.value()) if self.value() else queryset
 
 
 @admin.register(CrawlTask)
-class CrawlTaskAdmin(TaskMeaning, TaskActions, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlTaskAdmin(
+    CsvList,
+    FoundById,
+    Funnel,
+    TaskActions,
+    TaskMeaning,
+    Titled,
+    ReadOnly,
+    ModelAdmin,  # type: ignore[misc]
+):
+    csv_columns = [
+        "id",
+        "url",
+        "domain__host",
+        "purpose",
+        "status",
+        "priority",
+        "retry_count",
+        "max_retries",
+        "http_status",
+        "response_time_ms",
+        "bytes",
+        "proxy__host",
+        "error_category",
+        "error_message",
+        "job_id",
+        "scheduled_at",
+        "completed_at",
+        "created_at",
+    ]
     empty_text = "No page has been asked for yet. Every job brings its pages here."
-    list_display = ["page", "state", "priority", "tries", "http", "took", "via", "error", "due"]
-    list_filter = ["status", "error_category", "purpose", HostFilter]
+    list_display = [
+        "page",
+        "domain",
+        "state",
+        "priority",
+        "tries",
+        "http",
+        "took",
+        "via",
+        "error",
+        "due",
+    ]
+    list_filter = ["status", "error_category", PurposeFilter, HostFilter]
     list_filter_submit = True
     list_select_related = ["domain", "proxy"]
-    search_fields = ["=id", "=job__id", "=url_hash"]
+    id_fields = ["id", "job_id"]
     search_help_text = "The id of a task or of a job."
     show_full_result_count = False
     paginator = InfinitePaginator
@@ -163,6 +127,13 @@ class CrawlTaskAdmin(TaskMeaning, TaskActions, ReadOnly, ModelAdmin):  # type: i
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         return lookup == "job__id__exact" or bool(super().lookup_allowed(lookup, value, request))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CrawlTask]:
+        rows = without_secrets(super().get_queryset(request), "proxy")
+        return rows.defer("domain__robots_body", "domain__learned")
+
+    def title_of(self, task: CrawlTask) -> str:
+        return task.url if len(task.url) <= 80 else f"{task.url[:79]}…"
 
     @admin.display(description="URL")
     def page(self, task: CrawlTask) -> str:
@@ -207,13 +178,28 @@ class CrawlTaskAdmin(TaskMeaning, TaskActions, ReadOnly, ModelAdmin):  # type: i
 
 
 @admin.register(CrawlError)
-class CrawlErrorAdmin(ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CrawlErrorAdmin(CsvList, FoundById, ErrorGroups, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    csv_columns = [
+        "id",
+        "occurred_at",
+        "category",
+        "domain__host",
+        "task__url",
+        "message",
+        "fingerprint",
+    ]
     empty_text = "No errors: every page so far has answered well."
     list_display = ["occurred_at", "category", "text", "domain", "page"]
     list_filter = ["category", HostFilter]
     list_filter_submit = True
     list_select_related = ["domain", "task"]
-    search_fields = ["=fingerprint", "=task__id"]
+    id_fields = ["id", "task_id"]
+    text_fields = ["fingerprint"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CrawlError]:
+        rows: QuerySet[CrawlError] = super().get_queryset(request)
+        return rows.defer("trace", "domain__robots_body", "domain__learned")
+
     search_help_text = "A fingerprint or the id of a task."
     show_full_result_count = False
     paginator = InfinitePaginator

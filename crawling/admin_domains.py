@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.timesince import timesince
 from unfold.admin import ModelAdmin
+from unfold.decorators import action as unfold_action
 
 from accounts.admin import actor_of
 from accounts.audit import Actor
@@ -15,14 +16,17 @@ from common.console import (
     BAD,
     GOOD,
     WARN,
+    Buttons,
     Titled,
     add_refusal,
     badge,
     block,
     do_each,
 )
+from common.console_csv import CsvList
 from common.errors import Refused
 from crawling import domains
+from crawling.admin_plots import Strip
 from crawling.admin_proxies import ProxiesOfDomain
 from crawling.admin_reading import DomainPlaces
 from crawling.models import Domain
@@ -52,23 +56,42 @@ class DomainForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Domain)
-class DomainAdmin(DomainPlaces, Titled, ModelAdmin):  # type: ignore[misc]
+class DomainAdmin(CsvList, Strip, Buttons, DomainPlaces, Titled, ModelAdmin):  # type: ignore[misc]
+    csv_columns = [
+        "host",
+        "is_active",
+        "is_blocked",
+        "blocked_reason",
+        "parser_name",
+        "crawl_delay_seconds",
+        "max_concurrent_requests",
+        "respect_robots",
+        "robots_status",
+        "robots_fetched_at",
+        "breaker_state",
+        "success_count",
+        "failure_count",
+        "response_ms_ewma",
+    ]
     empty_text = "No domain yet. Each comes with the first website on it."
     form = DomainForm
     list_display = [
         "host",
         "state",
-        "delay",
-        "at_once",
-        "robots",
-        "circuit",
+        "strip",
         "success",
         "speed",
-        "next_allowed_at",
+        "circuit",
+        "robots",
+        "delay",
+        "at_once",
+        "parser_name",
     ]
     list_filter = ["is_active", "is_blocked", "breaker_state", "respect_robots"]
     search_fields = ["host"]
     actions = ["block", "unblock", "refresh_robots", "reset_circuit"]
+    actions_submit_line = ["block_this", "unblock_this", "refresh_this", "reset_this"]
+    show_full_result_count = False
     inlines = [ProxiesOfDomain]
     readonly_fields = [
         "host",
@@ -76,6 +99,7 @@ class DomainAdmin(DomainPlaces, Titled, ModelAdmin):  # type: ignore[misc]
         "circuit",
         "success",
         "speed",
+        "latency",
         "breaker_failures",
         "breaker_opened_at",
         "robots_status",
@@ -101,7 +125,16 @@ class DomainAdmin(DomainPlaces, Titled, ModelAdmin):  # type: ignore[misc]
             {"fields": ["maintenance_start", "maintenance_end", "maintenance_timezone"]},
         ),
         ("Block", {"fields": ["is_blocked", "blocked_reason"]}),
-        ("Health", {"fields": ["circuit", "breaker_failures", "breaker_opened_at", "success"]}),
+        (
+            "Health",
+            {
+                "fields": [
+                    ("circuit", "breaker_failures", "breaker_opened_at"),
+                    "success",
+                    "latency",
+                ]
+            },
+        ),
         ("Circuit", {"fields": ["breaker_threshold", "breaker_timeout_s"]}),
         ("Now", {"fields": ["next_allowed_at", "throttle_seconds", "leased_by", "leased_until"]}),
         (
@@ -119,7 +152,18 @@ class DomainAdmin(DomainPlaces, Titled, ModelAdmin):  # type: ignore[misc]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Domain]:
         rows: QuerySet[Domain] = super().get_queryset(request)
-        return rows.defer("robots_body")
+        return rows.defer("robots_body", "learned")
+
+    def get_actions_submit_line(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Only what would change something."""
+        domain = self.get_object(request, str(object_id))
+        if domain is None:
+            return []
+        useless = {"unblock_this" if not domain.is_blocked else "block_this"}
+        if domain.breaker_state == Domain.Breaker.CLOSED and not domain.breaker_failures:
+            useless.add("reset_this")
+        found = super().get_actions_submit_line(request, object_id)
+        return [button for button in found if button.method.__name__ not in useless]
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, **kwargs)
@@ -135,17 +179,17 @@ class DomainAdmin(DomainPlaces, Titled, ModelAdmin):  # type: ignore[misc]
         return False
 
     @admin.action(description="Block", permissions=["change"])
-    def block(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
+    def block(self, request: HttpRequest, chosen: Any) -> None:
         actor = actor_of(request)
         do_each(request, chosen, lambda domain: domains.block(domain, actor=actor), "blocked")
 
     @admin.action(description="Unblock", permissions=["change"])
-    def unblock(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
+    def unblock(self, request: HttpRequest, chosen: Any) -> None:
         actor = actor_of(request)
         do_each(request, chosen, lambda domain: domains.unblock(domain, actor=actor), "unblocked")
 
     @admin.action(description="Refresh robots.txt", permissions=["change"])
-    def refresh_robots(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
+    def refresh_robots(self, request: HttpRequest, chosen: Any) -> None:
         actor = actor_of(request)
         # One that answers slowly takes fifteen seconds of this page.
         do_each(
@@ -156,9 +200,25 @@ class DomainAdmin(DomainPlaces, Titled, ModelAdmin):  # type: ignore[misc]
         )
 
     @admin.action(description="Reset circuit", permissions=["change"])
-    def reset_circuit(self, request: HttpRequest, chosen: QuerySet[Domain]) -> None:
+    def reset_circuit(self, request: HttpRequest, chosen: Any) -> None:
         actor = actor_of(request)
         do_each(request, chosen, lambda domain: domains.reset_circuit(domain, actor=actor), "reset")
+
+    @unfold_action(description="Block", permissions=["change"], icon="block")  # type: ignore[untyped-decorator]
+    def block_this(self, request: HttpRequest, domain: Domain) -> None:
+        self.block(request, [domain])
+
+    @unfold_action(description="Unblock", permissions=["change"], icon="check")  # type: ignore[untyped-decorator]
+    def unblock_this(self, request: HttpRequest, domain: Domain) -> None:
+        self.unblock(request, [domain])
+
+    @unfold_action(description="Refresh robots.txt", permissions=["change"], icon="smart_toy")  # type: ignore[untyped-decorator]
+    def refresh_this(self, request: HttpRequest, domain: Domain) -> None:
+        self.refresh_robots(request, [domain])
+
+    @unfold_action(description="Reset circuit", permissions=["change"], icon="electric_bolt")  # type: ignore[untyped-decorator]
+    def reset_this(self, request: HttpRequest, domain: Domain) -> None:
+        self.reset_circuit(request, [domain])
 
     @badge("State", {"Active": GOOD, "Off": WARN, "Blocked": BAD}, ordering="is_blocked")
     def state(self, domain: Domain) -> str:

@@ -8,10 +8,14 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_safe
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
 from common.console import ReadOnly, block, inside_link
+from common.console_csv import CsvList
+from common.console_search import FoundById
 from crawling import pages
 from crawling.downloads import download
 from crawling.models import StoredPage
@@ -22,9 +26,18 @@ SOURCE_CHARS = 200_000
 
 
 @admin.register(StoredPage)
-class StoredPageAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class StoredPageAdmin(CsvList, FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    csv_columns = [
+        "content_hash",
+        "content_type",
+        "charset",
+        "size",
+        "compressed_size",
+        "first_seen_at",
+        "last_seen_at",
+    ]
     list_display = ["content_hash", "kind", "size", "compressed_size", "first_seen_at", "seen"]
-    search_fields = ["=content_hash"]
+    text_fields = ["content_hash"]
     search_help_text = "The hash of a page."
     show_full_result_count = False
     paginator = InfinitePaginator
@@ -45,6 +58,7 @@ class StoredPageAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         view = self.admin_site.admin_view(self.download)
         return [path("<uuid:pk>/download", view, name=DOWNLOAD), *super().get_urls()]
 
+    @method_decorator(require_safe)
     def download(self, request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied

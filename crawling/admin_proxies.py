@@ -14,12 +14,26 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import action as unfold_action
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
 from accounts.admin import actor_of
-from common.console import BAD, GOOD, WARN, ReadOnly, Titled, add_refusal, badge, do_each
+from common.console import (
+    BAD,
+    GOOD,
+    WARN,
+    Buttons,
+    ReadOnly,
+    Titled,
+    add_refusal,
+    badge,
+    do_each,
+    without_secrets,
+)
+from common.console_csv import CsvList
 from common.errors import Refused
-from crawling import proxy_pool
+from crawling import proxy_pool, pulses
+from crawling.admin_plots import Strip
 from crawling.admin_proxy_pages import AssignPage, ImportPage
 from crawling.models import DomainProxy, Proxy
 from crawling.models.proxies import Health
@@ -141,7 +155,33 @@ class ProxyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Proxy)
-class ProxyAdmin(Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin):  # type: ignore[misc]
+class ProxyAdmin(
+    CsvList,
+    Strip,
+    Buttons,
+    Titled,
+    ImportPage,
+    AssignPage,
+    HealthColumns,
+    ModelAdmin,  # type: ignore[misc]
+):
+    read_pulses = staticmethod(pulses.of_proxies)
+    csv_columns = [
+        "protocol",
+        "host",
+        "port",
+        "pool",
+        "provider",
+        "country_code",
+        "city",
+        "is_active",
+        "disabled_reason",
+        "success_count",
+        "failure_count",
+        "response_ms_ewma",
+        "last_used_at",
+        "monthly_cost",
+    ]
     empty_text = "No proxy yet: shops are crawled directly. Add one, or import a list."
     form = ProxyForm
     list_display = [
@@ -149,12 +189,15 @@ class ProxyAdmin(Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin):  # 
         "pool",
         "country",
         "state",
+        "strip",
         "success",
         "speed",
         "used",
         "cost",
         "domains",
     ]
+    actions_submit_line = ["test_this", "enable_this", "disable_this"]
+    show_full_result_count = False
     list_filter = ["is_active", "protocol", "pool", "country_code", "provider"]
     search_fields = ["host", "pool", "provider"]
     actions = ["test", "enable", "disable", "assign"]
@@ -166,6 +209,7 @@ class ProxyAdmin(Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin):  # 
         "used",
         "consecutive_failures",
         "resting_until",
+        "latency",
     ]
     inlines = [DomainsOfProxy]
     fieldsets = [
@@ -182,6 +226,7 @@ class ProxyAdmin(Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin):  # 
                     ("state", "disabled_reason"),
                     ("success", "speed"),
                     ("used", "consecutive_failures", "resting_until"),
+                    "latency",
                 ]
             },
         ),
@@ -189,10 +234,17 @@ class ProxyAdmin(Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin):  # 
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Proxy]:
         rows: QuerySet[Proxy] = super().get_queryset(request)
-        return rows.annotate(domain_count=Count("domain_proxies"))
+        return without_secrets(rows.annotate(domain_count=Count("domain_proxies")))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fieldsets if obj else self.fieldsets[:-1]
+
+    def get_actions_submit_line(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Only what would change something."""
+        proxy = self.get_object(request, str(object_id))
+        useless = "enable_this" if proxy is not None and proxy.is_active else "disable_this"
+        found = super().get_actions_submit_line(request, object_id)
+        return [button for button in found if button.method.__name__ != useless]
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
@@ -234,7 +286,7 @@ class ProxyAdmin(Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin):  # 
             self.delete_model(request, proxy)
 
     @admin.action(description="Test", permissions=["change"])
-    def test(self, request: HttpRequest, chosen: QuerySet[Proxy]) -> None:
+    def test(self, request: HttpRequest, chosen: Any) -> None:
         proxies = list(chosen[:MOST_TESTED])
         trials = proxy_pool.try_many(proxies, actor=actor_of(request))
         for proxy, trial in zip(proxies, trials, strict=True):
@@ -245,14 +297,26 @@ class ProxyAdmin(Titled, ImportPage, AssignPage, HealthColumns, ModelAdmin):  # 
                 messages.error(request, f"{proxy} does not work: {trial.error}")
 
     @admin.action(description="Enable", permissions=["change"])
-    def enable(self, request: HttpRequest, chosen: QuerySet[Proxy]) -> None:
+    def enable(self, request: HttpRequest, chosen: Any) -> None:
         actor = actor_of(request)
         do_each(request, chosen, lambda proxy: proxy_pool.enable(proxy, actor=actor), "enabled")
 
     @admin.action(description="Disable", permissions=["change"])
-    def disable(self, request: HttpRequest, chosen: QuerySet[Proxy]) -> None:
+    def disable(self, request: HttpRequest, chosen: Any) -> None:
         actor = actor_of(request)
         do_each(request, chosen, lambda proxy: proxy_pool.disable(proxy, actor=actor), "disabled")
+
+    @unfold_action(description="Test", permissions=["change"], icon="speed")  # type: ignore[untyped-decorator]
+    def test_this(self, request: HttpRequest, proxy: Proxy) -> None:
+        self.test(request, [proxy])
+
+    @unfold_action(description="Enable", permissions=["change"], icon="check")  # type: ignore[untyped-decorator]
+    def enable_this(self, request: HttpRequest, proxy: Proxy) -> None:
+        self.enable(request, [proxy])
+
+    @unfold_action(description="Disable", permissions=["change"], icon="block")  # type: ignore[untyped-decorator]
+    def disable_this(self, request: HttpRequest, proxy: Proxy) -> None:
+        self.disable(request, [proxy])
 
     @admin.display(description="Proxy", ordering="host")
     def address(self, proxy: Proxy) -> str:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime as dt
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
+from unfold.decorators import action as unfold_action
 
 from accounts.admin import actor_of
-from common.console import do_each
+from common.console import Buttons, do_each
 from common.errors import Refused
 from crawling import control, failures
+from crawling.admin_plots import errors_of_a_day
+from crawling.control import Order
 from crawling.models import CrawlError, CrawlTask
 
-MOST_GROUPS = 200
+MOST_GROUPS = 100
+SHOWN = dt.timedelta(days=7)
 
 
-class TaskActions:
-    """The controls, for chosen rows of the list."""
+class TaskActions(Buttons):
+    """The controls, for chosen rows of the list and on the page of one."""
 
     actions = [
         "pause",
@@ -32,44 +37,108 @@ class TaskActions:
         "restart_from_fetch",
         "restart_from_parse",
         "most_urgent",
+        "usual_priority",
         "least_urgent",
     ]
+    actions_submit_line = [
+        "pause_this",
+        "resume_this",
+        "cancel_this",
+        "fetch_this",
+        "parse_this",
+        "hurry_this",
+    ]
 
-    def has_steer_permission(self, request: HttpRequest) -> bool:
+    def has_steer_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("crawling.change_crawltask")
 
+    def get_actions_submit_line(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Only what its state allows."""
+        task = self.get_object(request, str(object_id))  # type: ignore[attr-defined]
+        found: list[Any] = super().get_actions_submit_line(request, object_id)  # type: ignore[misc]
+        possible = _possible(task) if task is not None else set()
+        return [button for button in found if button.method.__name__ in possible]
+
     @admin.action(description="Pause", permissions=["steer"])
-    def pause(self, request: HttpRequest, chosen: QuerySet[CrawlTask]) -> None:
+    def pause(self, request: HttpRequest, chosen: Any) -> None:
         _each(request, chosen, control.pause, "paused")
 
     @admin.action(description="Resume", permissions=["steer"])
-    def resume(self, request: HttpRequest, chosen: QuerySet[CrawlTask]) -> None:
+    def resume(self, request: HttpRequest, chosen: Any) -> None:
         _each(request, chosen, control.resume, "resumed")
 
     @admin.action(description="Cancel", permissions=["steer"])
-    def cancel(self, request: HttpRequest, chosen: QuerySet[CrawlTask]) -> None:
+    def cancel(self, request: HttpRequest, chosen: Any) -> None:
         _each(request, chosen, control.cancel, "cancelled")
 
     @admin.action(description="Restart from fetch", permissions=["steer"])
-    def restart_from_fetch(self, request: HttpRequest, chosen: QuerySet[CrawlTask]) -> None:
+    def restart_from_fetch(self, request: HttpRequest, chosen: Any) -> None:
         _each(request, chosen, control.restart, "restarted")
 
     @admin.action(description="Restart from the stored page", permissions=["steer"])
-    def restart_from_parse(self, request: HttpRequest, chosen: QuerySet[CrawlTask]) -> None:
+    def restart_from_parse(self, request: HttpRequest, chosen: Any) -> None:
         _each(request, chosen, control.restart, "restarted", from_="parse")
 
     @admin.action(description="Priority 1: most urgent", permissions=["steer"])
-    def most_urgent(self, request: HttpRequest, chosen: QuerySet[CrawlTask]) -> None:
+    def most_urgent(self, request: HttpRequest, chosen: Any) -> None:
         _each(request, chosen, control.set_priority, "made most urgent", priority=1)
 
+    @admin.action(description="Priority 5: as usual", permissions=["steer"])
+    def usual_priority(self, request: HttpRequest, chosen: Any) -> None:
+        _each(request, chosen, control.set_priority, "given the usual priority", priority=5)
+
     @admin.action(description="Priority 10: least urgent", permissions=["steer"])
-    def least_urgent(self, request: HttpRequest, chosen: QuerySet[CrawlTask]) -> None:
+    def least_urgent(self, request: HttpRequest, chosen: Any) -> None:
         _each(request, chosen, control.set_priority, "made least urgent", priority=10)
+
+    @unfold_action(description="Pause", permissions=["steer"], icon="pause")  # type: ignore[untyped-decorator]
+    def pause_this(self, request: HttpRequest, task: CrawlTask) -> None:
+        self.pause(request, [task])
+
+    @unfold_action(description="Resume", permissions=["steer"], icon="play_arrow")  # type: ignore[untyped-decorator]
+    def resume_this(self, request: HttpRequest, task: CrawlTask) -> None:
+        self.resume(request, [task])
+
+    @unfold_action(description="Cancel", permissions=["steer"], icon="close")  # type: ignore[untyped-decorator]
+    def cancel_this(self, request: HttpRequest, task: CrawlTask) -> None:
+        self.cancel(request, [task])
+
+    @unfold_action(description="Fetch again", permissions=["steer"], icon="refresh")  # type: ignore[untyped-decorator]
+    def fetch_this(self, request: HttpRequest, task: CrawlTask) -> None:
+        self.restart_from_fetch(request, [task])
+
+    @unfold_action(description="Read the stored page again", permissions=["steer"], icon="article")  # type: ignore[untyped-decorator]
+    def parse_this(self, request: HttpRequest, task: CrawlTask) -> None:
+        self.restart_from_parse(request, [task])
+
+    @unfold_action(description="Most urgent", permissions=["steer"], icon="priority_high")  # type: ignore[untyped-decorator]
+    def hurry_this(self, request: HttpRequest, task: CrawlTask) -> None:
+        self.most_urgent(request, [task])
+
+
+# What each button asks for; the control knows from which states that goes.
+ORDERS = {
+    "pause_this": Order(action="pause"),
+    "resume_this": Order(action="resume"),
+    "cancel_this": Order(action="cancel"),
+    "fetch_this": Order(action="restart"),
+    "parse_this": Order(action="restart", from_="parse"),
+    "hurry_this": Order(action="priority", priority=1),
+}
+
+
+def _possible(task: CrawlTask) -> set[str]:
+    names = {name for name, order in ORDERS.items() if task.status in order.allowed}
+    if task.stored_page_id is None:
+        names.discard("parse_this")
+    if task.priority == 1:
+        names.discard("hurry_this")
+    return names
 
 
 def _each(
     request: HttpRequest,
-    chosen: QuerySet[CrawlTask],
+    chosen: Iterable[CrawlTask],
     act: Callable[..., Any],
     done: str,
     **details: Any,
@@ -96,10 +165,17 @@ class ErrorGroups:
         if request.method == "POST":
             return self._retry(request)
         site: Any = self.admin_site  # type: ignore[attr-defined]
+        now = timezone.now()
+        plot, kinds = errors_of_a_day(now)
+        groups = failures.error_groups(CrawlError.objects.filter(occurred_at__gte=now - SHOWN))
+        shown = list(groups[:MOST_GROUPS])
+        pages = failures.stored_pages_of(group.sample_task for group in shown)
         context = site.each_context(request) | {
             "title": "Errors in groups",
-            "columns": ("Last", "Host", "Category", "Message", "Count", "Dead letters", ""),
-            "groups": failures.error_groups(CrawlError.objects.all())[:MOST_GROUPS],
+            "plot": plot,
+            "kinds": kinds,
+            "rows": [(group, pages.get(group.sample_task)) for group in shown],
+            "days": SHOWN.days,
             "may_retry": _may_retry(request),
         }
         return TemplateResponse(request, "admin/crawling/error_groups.html", context)

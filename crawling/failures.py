@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +23,10 @@ def error_groups(errors: QuerySet[CrawlError]) -> Any:
     newest = CrawlError.objects.filter(
         fingerprint=OuterRef("fingerprint"), domain=OuterRef("domain")
     ).order_by("-occurred_at")
-    names = ("fingerprint", "category", "host", "count", "dead", "first_at", "last_at", "sample")
+    names = (
+        *("fingerprint", "category", "host", "count", "dead", "first_at", "last_at"),
+        *("sample", "sample_task"),
+    )
     return (
         errors.order_by()
         .values("fingerprint", "category", "domain_id", host=F("domain__host"))
@@ -31,10 +36,18 @@ def error_groups(errors: QuerySet[CrawlError]) -> Any:
             first_at=Min("occurred_at"),
             last_at=Max("occurred_at"),
             sample=Subquery(newest.values("message")[:1]),
+            sample_task=Subquery(newest.values("task_id")[:1]),
         )
         .order_by("-last_at", "fingerprint", "host")
         .values_list(*names, named=True)
     )
+
+
+def stored_pages_of(task_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:
+    """Of each task that has one, the page that was kept."""
+    kept = CrawlTask.objects.filter(pk__in=list(task_ids), stored_page__isnull=False)
+    found: dict[uuid.UUID, Any] = dict(kept.values_list("pk", "stored_page_id"))
+    return found
 
 
 def dead_letters() -> QuerySet[CrawlTask]:

@@ -112,6 +112,7 @@ async def fetch(
             max_body_bytes=options.max_page_bytes,
             max_decoded_bytes=_most_decoded(claim, options.max_page_bytes),
             max_redirects=options.max_redirects,
+            accept_types=types_of(claim.purpose),
             # Another host has a pace, rules and a lease of its own.
             may_follow=lambda target: same_shop(claim.url, target),
         )
@@ -125,13 +126,13 @@ async def fetch(
             failed.transient and not failed.via_proxy,
             via_proxy=failed.via_proxy,
         )
-        return Page(claim, fetched_at, failure)
+        return Page(claim, fetched_at, failure, status=failed.status)
     if answer.status == NOT_MODIFIED and claim.known is not None:
         return _unchanged(claim, claim.known, fetched_at, answer)
     return Page(
         claim,
         fetched_at,
-        judge(answer.status, answer.headers, answer.body, types_of(claim.purpose)),
+        judge(answer.status, answer.body),
         status=answer.status,
         url=answer.url,
         body=answer.body,
@@ -167,9 +168,7 @@ def types_of(purpose: str) -> tuple[str, ...]:
     return (*TYPES, *PACKED_TYPES) if purpose == SITEMAP else TYPES
 
 
-def judge(
-    status: int, headers: Mapping[str, str], body: bytes, types: tuple[str, ...] = TYPES
-) -> Failure | None:
+def judge(status: int, body: bytes) -> Failure | None:
     """Is this answer a page to read? If not, is it worth asking again?"""
     if status in BUSY:
         return Failure(Category.HTTP, f"the shop answered {status}", transient=True)
@@ -180,9 +179,6 @@ def judge(
         return Failure(Category.BLOCKED, f"the shop refused with {status}", transient=True)
     if status >= 300:
         return Failure(Category.HTTP, f"the shop answered {status}", transient=False)
-    kind = headers.get("Content-Type", "text/html").lower()
-    if not kind.startswith(types):
-        return Failure(Category.VALIDATION, f"not a page: {kind[:80]}", transient=False)
     if not body:
         return Failure(Category.VALIDATION, "the page is empty", transient=True)
     return None

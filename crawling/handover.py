@@ -116,7 +116,7 @@ def _write_batch(pages: Sequence[Page], stores: Sequence[Store], storing: Storin
     with transaction.atomic():
         hold_websites(page.claim.website_id for page in pages if page.claim.website_id)
         jobs.lock(page.claim.job_id for page in pages)
-        accepted = lock_claimed([(page.claim.id, page.claim.fence) for page in pages])
+        accepted = lock_claimed(page.claim for page in pages)
         verdicts: dict[uuid.UUID, Verdict] = {}
         for store in stores:
             verdicts |= store(accepted)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count, Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -50,9 +50,16 @@ def count(tallies: Mapping[uuid.UUID, Tally]) -> None:
     finish_done(list(tallies))
 
 
+START = """
+    UPDATE crawling_crawljob SET status = 'running', started_at = now()
+    WHERE id = ANY(%s) AND status = 'pending'
+"""
+
+
 def start(job_ids: Iterable[uuid.UUID]) -> None:
-    pending = CrawlJob.objects.filter(id__in=set(job_ids), status=CrawlJob.Status.PENDING)
-    pending.update(status=CrawlJob.Status.RUNNING, started_at=timezone.now())
+    # Plain SQL: it is asked with every claim.
+    with connection.cursor() as cursor:
+        cursor.execute(START, [list(set(job_ids))])
 
 
 @transaction.atomic
@@ -60,8 +67,10 @@ def finish_done(job_ids: Sequence[uuid.UUID]) -> None:
     """Finish those of the jobs whose tasks have all come to an end."""
     open_tasks = CrawlTask.objects.filter(job=OuterRef("pk")).exclude(status__in=CrawlTask.TERMINAL)
     done = CrawlJob.objects.live().filter(~Exists(open_tasks), id__in=job_ids)
-    for job in done.order_by("id").select_for_update(of=("self",), no_key=True):
+    ended = list(done.order_by("id").select_for_update(of=("self",), no_key=True))
+    for job in ended:
         _finish(job)
+    _tell(ended)
 
 
 def say_waiting(domain_id: uuid.UUID, reason: str) -> None:
@@ -116,6 +125,11 @@ def _finish(job: CrawlJob) -> None:
         tell(job)
 
 
+def _tell(ended: Sequence[CrawlJob]) -> None:
+    tell: Callable[[Sequence[CrawlJob]], None] = import_string(settings.JOB_NEWS)
+    tell(ended)
+
+
 @transaction.atomic
 def give_up(job: CrawlJob, reason: str) -> None:
     """Fail what still waits; the job ends, and whoever asked for it is told."""
@@ -133,7 +147,7 @@ def give_up(job: CrawlJob, reason: str) -> None:
 
 
 @transaction.atomic
-def cancel(job: CrawlJob, *, actor: Actor = SYSTEM) -> CrawlJob:
+def cancel(job: CrawlJob, *, actor: Actor = SYSTEM, quietly: bool = False) -> CrawlJob:
     """Stop a job; pages in flight are dropped when they come back."""
     locked = CrawlJob.objects.select_for_update(of=("self",)).get(pk=job.pk)
     if locked.status not in CrawlJob.LIVE:
@@ -149,4 +163,6 @@ def cancel(job: CrawlJob, *, actor: Actor = SYSTEM) -> CrawlJob:
     locked.status, locked.completed_at = CrawlJob.Status.CANCELLED, timezone.now()
     locked.save(update_fields=["status", "completed_at", "updated_at"])
     audit.record(actor, "cancel", locked, client_id=locked.client_id, before=before)
+    if not quietly:
+        _tell([locked])
     return locked

@@ -23,7 +23,7 @@ from django.utils import timezone
 from crawling import jobs, options, validators
 from crawling.models import CrawlError, CrawlTask, Domain
 from crawling.options import STANDARD, Options
-from crawling.states import Status, advance, claim_due
+from crawling.states import Status, advance, as_json, claim_due
 from crawling.validators import Validator
 
 # A page that ended its worker this often is poison.
@@ -81,10 +81,12 @@ LEASE_DOMAINS = f"""
     FROM free WHERE d.id = free.id
     RETURNING d.*
 """  # noqa: S608
-STILL_HELD = """
-    SELECT t.id FROM crawling_crawltask t
-    JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence
-    WHERE t.status = 'crawling'
+# The others are many, and hardly ever lost.
+LOST = """
+    SELECT v.id FROM json_to_recordset(%s::json) AS v(id uuid, fence int)
+    WHERE NOT EXISTS (
+        SELECT FROM crawling_crawltask t
+        WHERE t.id = v.id AND t.fence = v.fence AND t.status = 'crawling')
 """
 
 
@@ -112,6 +114,8 @@ def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
 def claim_tasks(wanted: Mapping[uuid.UUID, int]) -> list[Claim]:
     """Claim due tasks of domains the caller holds, most urgent first."""
     rows = claim_due(wanted, (*CLAIM_COLUMNS, "deaths"), lease=lease_time())
+    if not rows:
+        return []
     chosen = options.of_jobs(row[JOB_ID] for row in rows)
     known = validators.load([row[URL_HASH] for row in rows])
     claims = [_claim(row, known, chosen.get(row[JOB_ID], STANDARD)) for row in rows]
@@ -130,7 +134,8 @@ RENEW = """
     UPDATE crawling_crawltask SET leased_until = statement_timestamp() + make_interval(secs => %s)
     WHERE id IN (
         SELECT t.id FROM crawling_crawltask t
-        JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence
+        JOIN json_to_recordset(%s::json) AS v(id uuid, fence int)
+            ON t.id = v.id AND t.fence = v.fence
         WHERE t.status = 'crawling' FOR UPDATE OF t SKIP LOCKED)
 """
 
@@ -141,17 +146,14 @@ def renew(worker: str, domain_ids: Sequence[uuid.UUID], claims: Sequence[Claim])
     mine.update(leased_until=Now() + lease_time())
     with connection.cursor() as cursor:
         # One that is locked is being written or returned right now: no need to keep it.
-        cursor.execute(
-            RENEW, [settings.CRAWL_LEASE_SECONDS, [c.id for c in claims], [c.fence for c in claims]]
-        )
+        cursor.execute(RENEW, [settings.CRAWL_LEASE_SECONDS, as_json(claims)])
     return set(mine.values_list("id", flat=True))
 
 
-def still_held(claims: Iterable[Claim]) -> set[uuid.UUID]:
-    """Those whose claim still counts; paused, cancelled and lost ones are not among them."""
-    fences = {claim.id: claim.fence for claim in claims}
+def lost(claims: Iterable[Claim]) -> set[uuid.UUID]:
+    """Those whose claim counts no longer: paused, cancelled, or another's by now."""
     with connection.cursor() as cursor:
-        cursor.execute(STILL_HELD, [list(fences), list(fences.values())])
+        cursor.execute(LOST, [as_json(claims)])
         return {row[0] for row in cursor.fetchall()}
 
 
@@ -166,10 +168,12 @@ def _held(worker: str, domain_ids: Sequence[uuid.UUID]) -> QuerySet[Domain]:
     )
 
 
-def release_domain(worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None) -> None:
-    Domain.objects.filter(id=domain_id, leased_by=worker).update(
-        leased_by="", leased_until=None, next_allowed_at=next_allowed_at
-    )
+def release_domain(
+    worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None, **learned: Any
+) -> None:
+    """Unless the lease was lost: then the domain is another worker's to describe."""
+    mine = Domain.objects.filter(id=domain_id, leased_by=worker)
+    mine.update(leased_by="", leased_until=None, next_allowed_at=next_allowed_at, **learned)
 
 
 def begin(claim: Claim) -> None:

@@ -157,6 +157,9 @@ async def ask(
             proxy=proxy,
             timeout_seconds=TIMEOUT_SECONDS,
             max_redirects=MAX_REDIRECTS,
+            # One byte more, by which it is known that there is more.
+            max_decoded_bytes=MAX_BYTES + 1,
+            cuts=True,
         )
     except Refused:
         return Asked(error_category="blocked")

@@ -171,11 +171,11 @@ class Slice:
             if not held:
                 continue
             try:
-                counting = await self.in_database(leases.still_held, held)
+                lost = await self.in_database(leases.lost, held)
             except DatabaseError as error:
                 self.trouble = error
                 return
-            self._let_go([claim for claim in held if claim.id not in counting])
+            self._let_go([claim for claim in held if claim.id in lost])
 
     def _let_go(self, lost: Iterable[Claim]) -> None:
         self._forget(lost)

@@ -6,8 +6,9 @@ import datetime as dt
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+import orjson
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -85,31 +86,44 @@ SETTLE = """
         stored_page_id = coalesce(v.stored_page_id, t.stored_page_id),
         proxy_id = (SELECT p.id FROM crawling_proxy p WHERE p.id = v.proxy_id),
         leased_until = NULL, claims = 0, updated_at = now()
-    FROM unnest(%s::uuid[], %s::text[], %s::timestamptz[], %s::int[], %s::text[], %s::text[],
-                %s::int[], %s::int[], %s::int[], %s::text[], %s::timestamptz[],
-                %s::timestamptz[], %s::bool[], %s::uuid[], %s::uuid[])
-        AS v(id, status, scheduled_at, retry_count, error_category, error_message,
-             http_status, response_time_ms, bytes, final_url, completed_at,
-             fetched_at, from_cache, stored_page_id, proxy_id)
+    FROM json_to_recordset(%s::json)
+        AS v(id uuid, status text, scheduled_at timestamptz, retry_count int,
+             error_category text, error_message text, http_status int, response_time_ms int,
+             bytes int, final_url text, completed_at timestamptz, fetched_at timestamptz,
+             from_cache bool, stored_page_id uuid, proxy_id uuid)
     WHERE t.id = v.id AND t.status IN ('crawling', 'parsing')
 """
 
 
-def lock_claimed(claims: Sequence[tuple[uuid.UUID, int]]) -> set[uuid.UUID]:
+LOCK_CLAIMED = """
+    SELECT t.id FROM crawling_crawltask t
+    JOIN json_to_recordset(%s::json) AS v(id uuid, fence int) ON t.id = v.id AND t.fence = v.fence
+    WHERE t.status IN ('crawling', 'parsing') ORDER BY t.id FOR UPDATE OF t
+"""
+
+
+class Fenced(Protocol):
+    """A claim, as far as its fence goes."""
+
+    @property
+    def id(self) -> uuid.UUID: ...
+    @property
+    def fence(self) -> int: ...
+
+
+def as_json(claims: Iterable[Fenced]) -> str:
+    """Ids and fences as one text: a list of each takes ten times as long to write out."""
+    return orjson.dumps([{"id": claim.id, "fence": claim.fence} for claim in claims]).decode()
+
+
+def lock_claimed(claims: Iterable[Fenced]) -> set[uuid.UUID]:
     """Lock the tasks whose claim still holds; a lost fence is not among them."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT t.id FROM crawling_crawltask t"
-            " JOIN unnest(%s::uuid[], %s::int[]) AS v(id, fence) ON t.id = v.id AND t.fence = v.fence"
-            " WHERE t.status IN ('crawling', 'parsing') ORDER BY t.id FOR UPDATE OF t",
-            [[c[0] for c in claims], [c[1] for c in claims]],
-        )
+        cursor.execute(LOCK_CLAIMED, [as_json(claims)])
         return {row[0] for row in cursor.fetchall()}
 
 
 def settle(settlements: Sequence[Settlement]) -> None:
     """End the tries of tasks locked by ``lock_claimed``, all in one statement."""
-    names = Settlement.__slots__
-    columns = [[getattr(s, name) for s in settlements] for name in names]
     with connection.cursor() as cursor:
-        cursor.execute(SETTLE, columns)
+        cursor.execute(SETTLE, [orjson.dumps(settlements).decode()])

@@ -378,15 +378,15 @@ class Visit:
         if breaker["breaker_window"] == self.domain.breaker_window:
             # Nothing was learnt: an operator may have reset it meanwhile.
             breaker = {}
-        self._keep(
-            {
-                "success_count": F("success_count") + self.successes,
-                "failure_count": F("failure_count") + self.failures,
-                **self.pace.columns(),
-                **breaker,
-            }
+        release_domain(
+            self.slicing.worker,
+            self.domain.id,
+            self._next_allowed_at(),
+            success_count=F("success_count") + self.successes,
+            failure_count=F("failure_count") + self.failures,
+            **self.pace.columns(),
+            **breaker,
         )
-        release_domain(self.slicing.worker, self.domain.id, self._next_allowed_at())
 
     def _next_allowed_at(self) -> dt.datetime | None:
         waits = [wait for wait in (self.pace.next_allowed_at, self.rest_until) if wait]

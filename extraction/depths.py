@@ -18,7 +18,7 @@ VOID = frozenset(
 
 def shallow(body: bytes) -> bytes:
     """The body itself, or its beginning up to where it becomes absurd."""
-    if len(body) < SMALL:
+    if len(body) < SMALL or body.count(b"<") <= SUSPECT:
         return body
     opened = 0
     for start in range(0, len(body), CHUNK):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from extraction.identity import GTIN_KEYS, read_gtin
@@ -22,6 +23,7 @@ PRICES = (
     "finalPrice", "final_price", "discountedPrice", "promoPrice", "priceNow", "price", "priceV2",
     "productPrice", "product_price", "sellingPrice", "price_cents", "priceInCents", "display_price",
 )  # fmt: skip
+NAMED, PRICED = frozenset(NAMES), frozenset(PRICES)
 LISTED = (
     "compare_at_price", "compareAtPrice", "compareAtPriceV2", "listPrice", "list_price",
     "originalPrice", "original_price", "regularPrice", "regular_price", "wasPrice", "oldPrice",
@@ -88,7 +90,7 @@ def _candidates(value: Any) -> Iterator[Node]:
         node, depth = stack.pop()
         left -= 1
         if isinstance(node, dict):
-            if _has(node, NAMES) and (_has(node, PRICES) or dicts(node.get("variants"))):
+            if _has(node, NAMED) and (_has(node, PRICED) or dicts(node.get("variants"))):
                 yield node
             parts = [v for k, v in node.items() if isinstance(v, dict | list) and not _aside(k)]
         else:
@@ -97,10 +99,11 @@ def _candidates(value: Any) -> Iterator[Node]:
             stack.extend((part, depth - 1) for part in reversed(parts))
 
 
-def _has(node: Node, keys: tuple[str, ...]) -> bool:
-    return any(key in node for key in keys)
+def _has(node: Node, keys: frozenset[str]) -> bool:
+    return not keys.isdisjoint(node)
 
 
+@lru_cache(maxsize=10_000)
 def _aside(key: str) -> bool:
     key = key.lower().replace("-", "")
     return any(word in key for word in ASIDE)

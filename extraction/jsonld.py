@@ -62,8 +62,9 @@ def blocks(body: bytes) -> tuple[list[Any], bool]:
             return found, False
         safe = safe and not _in_comment(body, opening)
         position = end
-        parsed = parse(body[start + 1 : end])
-        safe = safe and parsed is not None
+        block = body[start + 1 : end]
+        parsed = parse(block)
+        safe = safe and (parsed is not None or b"<!--" not in block)
         if parsed is not None:
             found.append(parsed)
     return found, safe

@@ -20,6 +20,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 LINE_COMMENT = re.compile(r"(?m)^\s*//.*$|/\*.*?\*/", re.DOTALL)
 MISSING_COMMA = re.compile(r"""(["\]}\d])\s*\n(\s*")""")
 BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])')
+JSON_START = re.compile(r"[\"]|\{\s*[\"}]|\[\s*[\"\[\]{\d.tfnNI-]")
 decoder = json.JSONDecoder(strict=False)
 
 
@@ -45,12 +46,15 @@ def parse_dirty(text: str) -> Any:
     return None
 
 
-def parse_prefix(text: str, position: int = 0) -> Any:
-    """The JSON value a script text has there, whatever follows."""
+def parse_prefix(text: str, position: int = 0) -> tuple[Any, int]:
+    """The JSON value a script text has there, whatever follows, and where it ends."""
+    # What a program writes is seldom JSON, and a refusal counts all lines before it.
+    if JSON_START.match(text, position) is None:
+        return None, position
     try:
-        return decoder.raw_decode(text, position)[0]
+        return decoder.raw_decode(text, position)
     except (ValueError, RecursionError):
-        return None
+        return None, position
 
 
 def _plain(text: str) -> Any:

@@ -179,8 +179,8 @@ def amounts(text: str, *, hint: str = "", decimal_hint: str | None = None) -> li
 def _symbol(text: str, match: re.Match[str]) -> str:
     """The currency that stands at a number; a code beside a sign says more than the sign."""
     start, end = match.span()
-    before = BEFORE.search(text, max(0, start - 9), start)
-    after = AFTER.match(text, end, min(len(text), end + 14))
+    before = BEFORE.search(text, max(0, start - 9), start) if start else None
+    after = AFTER.match(text, end, min(len(text), end + 14)) if end < len(text) else None
     names = [found.group(1) for found in (before, after) if found is not None]
     if before is not None:
         further = BEFORE.search(text, max(0, before.start() - 6), before.start())
@@ -227,6 +227,8 @@ def _kind(text: str, match: re.Match[str], symbol: str) -> Kind:
     if symbol:
         before = before.rstrip().removesuffix(symbol)
         after = after.lstrip().removeprefix(symbol)
+    if not before.strip() and not after.strip():
+        return Kind.PLAIN
     if MINUS.search(before) or SAVING.search(before) or SAVED.match(after):
         return Kind.SAVING
     if INSTALMENT.match(after) or TIMES.search(before):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from selectolax.lexbor import LexborHTMLParser
-
 from extraction.identity import read_gtin
 from extraction.items import Method, Stock
 from extraction.numbers import parse_amount
 from extraction.readings import Reading
 from extraction.stock import read_stock
 from extraction.texts import clean, link_of, unescape
+from extraction.walks import Walk
 
 ATTRIBUTE = re.compile(rb"""([a-z:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 PRICES = ("product:sale_price:amount", "product:price:amount", "og:price:amount", "price")
@@ -26,12 +25,13 @@ STOCKS = ("product:availability", "og:availability")
 SKUS = ("product:retailer_item_id", "product:sku", "product:retailer_part_no", "og:sku")
 GTINS = ("product:ean", "product:gtin", "product:upc", "og:ean", "og:upc", "product:isbn")
 Meta = dict[str, str]
+MOST_METAS = 1000
 
 
-def meta_of_tree(tree: LexborHTMLParser) -> Meta:
+def meta_of(walk: Walk) -> Meta:
     """Properties of the page's meta elements; the first of a name counts."""
     found: Meta = {}
-    for element in tree.css("meta[content]")[:500]:
+    for element in walk.every("meta")[:MOST_METAS]:
         attributes = element.attributes
         name = attributes.get("property") or attributes.get("name") or ""
         text = clean(unescape(attributes.get("content") or ""), 5000)
@@ -40,10 +40,10 @@ def meta_of_tree(tree: LexborHTMLParser) -> Meta:
     return found
 
 
-def canonical_of_bytes(body: bytes) -> str:
-    """The canonical link, without a tree."""
+def canonical_of_bytes(body: bytes, reach: int) -> str:
+    """The canonical link of the first bytes, without a tree."""
     for mark in (b'rel="canonical"', b"rel='canonical'", b"rel=canonical"):
-        if (position := body.find(mark)) >= 0:
+        if (position := body.find(mark, 0, reach)) >= 0:
             start = body.rfind(b"<link", max(0, position - 2100), position)
             end = body.find(b">", position, position + 2100)
             if start >= 0 and end >= 0 and b">" not in body[start:position]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from extraction.items import Hints, NoProduct, PageKind
 from extraction.visible import VisibleReading
+from extraction.walks import Walk
 
 # A wall, an error or an empty shell says little; a page with more texts is a real one.
 FEW_TEXTS = 60
@@ -82,20 +83,22 @@ ENOUGH = 1.5
 
 
 def judge_page(
-    tree: LexborHTMLParser,
+    walk: Walk,
     *,
     url: str,
     hints: Hints,
     visible: VisibleReading,
     marked_up: bool = False,
     markup_types: frozenset[str] = frozenset(),
+    open_graph_type: str = "",
 ) -> NoProduct | None:
     """Why this is no product page; None if it may be one."""
-    wall = _wall(tree, visible, marked_up=marked_up)
+    wall = _wall(walk, visible, marked_up=marked_up)
     if wall is not None:
         return wall
     types = frozenset(kind.lower() for kind in markup_types)
-    signs = _signs(tree, url, visible, marked_up=marked_up, types=types)
+    kind = open_graph_type.strip().lower()
+    signs = _signs(kind, url, visible, marked_up=marked_up, types=types)
     total = sum(SIGNS[sign] for sign in signs)
     if total >= ENOUGH:
         return None
@@ -103,9 +106,10 @@ def judge_page(
     return NoProduct(f"too little speaks for a product page: {shown}", _kind(signs))
 
 
-def _wall(tree: LexborHTMLParser, visible: VisibleReading, *, marked_up: bool) -> NoProduct | None:
+def _wall(walk: Walk, visible: VisibleReading, *, marked_up: bool) -> NoProduct | None:
     """Bot walls, consent walls, empty shells and error pages."""
-    heading = " ".join(_text(tree, name) for name in ("title", "h1"))
+    tree = walk.tree
+    heading = " ".join(_text(node) for node in (walk.title, *walk.headings[:1]))
     if NOT_FOUND.search(heading) and visible.price is None:
         return NoProduct("the page says that it was not found", PageKind.SOFT_404)
     if visible.price is not None or visible.texts > FEW_TEXTS:
@@ -133,20 +137,18 @@ def _shell(tree: LexborHTMLParser, said: str) -> NoProduct | None:
     return None
 
 
-def _text(tree: LexborHTMLParser, name: str) -> str:
-    node = tree.css_first(name)
+def _text(node: LexborNode | None) -> str:
     return node.text(strip=True)[:300] if node is not None else ""
 
 
 def _signs(
-    tree: LexborHTMLParser,
+    kind: str,
     url: str,
     visible: VisibleReading,
     *,
     marked_up: bool,
     types: frozenset[str],
 ) -> set[str]:
-    kind = _open_graph_type(tree)
     shown = {
         "price": visible.price is not None,
         "no_price": visible.price is None,
@@ -163,11 +165,6 @@ def _signs(
         "unmarked": visible.price is None and not marked_up and "product" not in kind,
     }
     return {sign for sign, is_shown in shown.items() if is_shown} | _path_signs(url)
-
-
-def _open_graph_type(tree: LexborHTMLParser) -> str:
-    node = tree.css_first('meta[property="og:type"]')
-    return (node.attributes.get("content") or "").strip().lower() if node is not None else ""
 
 
 def _path_signs(url: str) -> set[str]:

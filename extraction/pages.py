@@ -5,18 +5,22 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from extraction import jsonld, lenient, scopes
 from extraction.charsets import mended
 from extraction.depths import shallow
 from extraction.items import Hints
 from extraction.jsonld import Graph
-from extraction.opengraph import Meta, canonical_of_bytes, meta_of_tree
+from extraction.opengraph import Meta, canonical_of_bytes, meta_of
 from extraction.texts import Node, clean, link_of
+from extraction.walks import Walk
 
 # Where a head ends at the latest; a canonical link further down is none to browsers either.
 HEAD = 200_000
+# How microdata and RDFa are written; without any of these there is none.
+ITEMS = (b"itemprop", b"itemscope", b"itemProp")
+TYPED = b"typeof="
 
 
 class Page:
@@ -34,13 +38,17 @@ class Page:
         return LexborHTMLParser(shallow(mended(self.body)))
 
     @cached_property
+    def walk(self) -> Walk:
+        return Walk(self.tree)
+
+    @cached_property
     def blocks(self) -> list[Any]:
         if not self.full:
             found, self.found_safely = jsonld.blocks(self.body)
             if self.found_safely:
                 return found
-        scripts = self.tree.css('script[type*="ld+json" i]')[:200]
-        texts = (script.text(deep=True).encode("utf-8", "replace") for script in scripts)
+        scripts = [s for s in self.walk.every("script") if "ld+json" in _kind(s)]
+        texts = (script.text(deep=True).encode("utf-8", "replace") for script in scripts[:200])
         return [parsed for text in texts if (parsed := lenient.parse(text)) is not None]
 
     @cached_property
@@ -49,43 +57,48 @@ class Page:
 
     @cached_property
     def microdata(self) -> Graph:
-        return self._scoped(scopes.MICRODATA)
+        return jsonld.read_graph(scopes.read_items(self.items, scopes.MICRODATA))
 
     @cached_property
     def rdfa(self) -> Graph:
-        return self._scoped(scopes.RDFA)
-
-    def _scoped(self, syntax: scopes.Syntax) -> Graph:
-        if (
-            syntax.scope.encode() not in self.body
-            and syntax.scope.encode() not in self.body.lower()
-        ):
+        if TYPED not in self.body:
             return Graph()
-        return jsonld.read_graph(scopes.read_items(self.tree, syntax))
+        return jsonld.read_graph(scopes.read_items(scopes.marked(self.tree, scopes.RDFA), scopes.RDFA))
+
+    @cached_property
+    def items(self) -> list[LexborNode]:
+        if not any(spelling in self.body for spelling in ITEMS):
+            return []
+        return scopes.marked(self.tree, scopes.MICRODATA)
 
     @cached_property
     def loose(self) -> Node | None:
-        return scopes.loose_product(self.tree)
+        return scopes.loose_product(self.items)
 
     @cached_property
     def meta(self) -> Meta:
-        return meta_of_tree(self.tree)
+        return meta_of(self.walk)
 
     @cached_property
     def title(self) -> str:
-        node = self.tree.css_first("title")
+        node = self.walk.title
         return clean(node.text(deep=True), 500) if node else ""
 
     @cached_property
     def headings(self) -> list[str]:
         texts = (
-            clean(node.text(deep=True, separator=" "), 500) for node in self.tree.css("h1")[:5]
+            clean(node.text(deep=True, separator=" "), 500) for node in self.walk.headings[:5]
         )
         return [text for text in texts if text]
 
     @cached_property
     def canonical(self) -> str:
         if "tree" not in self.__dict__:
-            return link_of(canonical_of_bytes(self.body[:HEAD]), self.url)
-        node = self.tree.css_first('link[rel="canonical" i]')
-        return link_of(node.attributes.get("href") or "", self.url) if node else ""
+            return link_of(canonical_of_bytes(self.body, HEAD), self.url)
+        links = (link.attributes for link in self.walk.every("link"))
+        own = (a for a in links if (a.get("rel") or "").lower() == "canonical")
+        return link_of(next(own, {}).get("href") or "", self.url)
+
+
+def _kind(script: LexborNode) -> str:
+    return (script.attributes.get("type") or "").lower()

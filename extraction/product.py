@@ -30,7 +30,7 @@ def _extract(
     body: bytes, url: str, content_type: str, hints: Hints, *, full: bool
 ) -> ProductItem | NoProduct:
     text = to_utf8(body[:LARGEST_PAGE], content_type)
-    if not text.strip():
+    if not text or text.isspace():
         return NoProduct("the page is empty", PageKind.EMPTY)
     page = Page(text, url, hints, full=full)
     return read_sure(page) or weigh(page)

@@ -46,11 +46,20 @@ OLD_WORDS = {
 }
 
 
-def read_items(tree: LexborHTMLParser, syntax: Syntax) -> list[Node]:
+# What a product says of itself where its item was never opened.
+LOOSE = ("name", "price", "priceCurrency", "availability", "sku", "gtin13", "brand")
+
+
+def marked(tree: LexborHTMLParser, syntax: Syntax) -> list[LexborNode]:
+    """The elements that open an item or name a property."""
+    return tree.css(f"[{syntax.scope}], [{syntax.prop}]")[:MOST_ELEMENTS]
+
+
+def read_items(elements: list[LexborNode], syntax: Syntax) -> list[Node]:
     """The items of the page that belong to no other item, nested ones inside them."""
     items: dict[int, Node] = {}
     roots: list[Node] = []
-    for element in tree.css(f"[{syntax.scope}], [{syntax.prop}]")[:MOST_ELEMENTS]:
+    for element in elements:
         attributes = element.attributes
         value: Any = None
         if syntax.scope in attributes:
@@ -65,12 +74,16 @@ def read_items(tree: LexborHTMLParser, syntax: Syntax) -> list[Node]:
     return roots
 
 
-def loose_product(tree: LexborHTMLParser) -> Node | None:
+def loose_product(elements: list[LexborNode]) -> Node | None:
     """Properties of a product whose item was never opened: read when each is said once."""
+    found: dict[str, list[LexborNode]] = {name: [] for name in LOOSE}
+    for element in elements:
+        same = found.get(element.attributes.get("itemprop") or "")
+        if same is not None and len(same) < 5:
+            same.append(element)
     node: Node = {}
-    for name in ("name", "price", "priceCurrency", "availability", "sku", "gtin13", "brand"):
-        found = tree.css(f'[itemprop="{name}"]')[:5]
-        values = {v for e in found if (v := _value(e, e.attributes)) and isinstance(v, str)}
+    for name, elements in found.items():
+        values = {v for e in elements if (v := _value(e, e.attributes)) and isinstance(v, str)}
         if len(values) == 1:
             node[name] = values.pop()
     if "price" not in node or "name" not in node:

@@ -76,4 +76,5 @@ def forms(price: Decimal) -> tuple[bytes, ...]:
     texts.add(f"{grouped.replace(',', '.')},{tail}")
     if not cents and len(digits) > 2:
         texts |= {digits, grouped, grouped.replace(",", ".")}
-    return tuple(text.encode() for text in sorted(texts))
+    # With a point first: most pages write so, and each form that is missing costs a whole look.
+    return tuple(text.encode() for text in sorted(texts, key=lambda text: ("," in text, text)))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 from urllib.parse import urljoin
 
 Node = dict[str, Any]
+# An absolute address that no rule of joining would change.
+PLAIN_LINK = re.compile(r"https?://[\w.-]+/[\w./%,+=@:~!-]*(?:\?[\w./%,+=&@:~!-]+)?", re.ASCII)
 
 
 def words(text: str) -> frozenset[str]:
@@ -58,6 +61,8 @@ def link_of(value: Any, url: str) -> str:
     text = text_of(value)
     if not text:
         return ""
+    if PLAIN_LINK.fullmatch(text):
+        return text if len(text) <= 2048 else ""
     try:
         link = urljoin(url, text)
     except ValueError:

@@ -18,6 +18,7 @@ from extraction.visible_phrases import Phrases, find_phrases
 from extraction.visible_prices import Anchors, Candidate, price_candidates
 from extraction.visible_score import WEIGHTS, choose, score
 from extraction.visible_stock import read_stock
+from extraction.walks import Walk
 
 # How many of the candidates that lost are kept for the debugger.
 KEPT = 12
@@ -60,24 +61,24 @@ class Sight:
     candidates: list[Candidate]
 
 
-def look(tree: LexborHTMLParser, *, url: str, hints: Hints) -> Sight:
-    page = outline(tree)
+def look(walk: Walk, *, url: str, hints: Hints) -> Sight:
+    page = outline(walk)
     phrases = find_phrases(page.texts)
-    title = _title(tree)
+    title = _title(walk)
     anchors = find_anchors(page, phrases, title)
-    home = hints.currency or _home(tree, url, hints)
+    home = hints.currency or _home(walk.tree, url, hints)
     return Sight(page, phrases, anchors, title, home, price_candidates(page, anchors, home))
 
 
-def read_visible(tree: LexborHTMLParser, *, url: str, hints: Hints) -> VisibleReading:
-    sight = look(tree, url=url, hints=hints)
+def read_visible(walk: Walk, *, url: str, hints: Hints) -> VisibleReading:
+    sight = look(walk, url=url, hints=hints)
     score(sight.candidates)
     winner, chance, reason = choose(sight.candidates)
     stock = read_stock(sight.page, sight.phrases, sight.anchors, winner.place if winner else -1)
     page = sight.page
     name, name_element = read_name(page, sight.anchors, sight.title)
-    sku, sku_element = read_sku(page, sight.anchors)
-    gtin, gtin_element = read_gtin(page)
+    sku, sku_element = read_sku(page, sight.phrases, sight.anchors)
+    gtin, gtin_element = read_gtin(page, sight.phrases)
     return VisibleReading(
         price=_price(sight, winner, chance),
         list_price=_list_price(sight, winner),
@@ -104,8 +105,8 @@ def read_visible(tree: LexborHTMLParser, *, url: str, hints: Hints) -> VisibleRe
     )
 
 
-def _title(tree: LexborHTMLParser) -> str:
-    node = tree.css_first("title")
+def _title(walk: Walk) -> str:
+    node = walk.title
     return node.text(strip=True)[:500] if node is not None else ""
 
 

@@ -32,14 +32,14 @@ def find_anchors(page: Outline, said: Phrases, title: str) -> Anchors:
 
 def title_place(page: Outline, title: str) -> int:
     """The text of the heading that best agrees with the page's title, the first h1 by default."""
-    headings = [h for h in page.sought["h1"] if page.ends[h] > page.starts[h]]
+    headings = [h for h in page.sought["h1"] if page.texts_in(h)]
     if not headings:
         return _title_text(page, title)
     words = words_of(title)
     agreeing = max(headings[:30], key=lambda h: (len(words & words_of(page.joined(h))), -h))
     if words & words_of(page.joined(agreeing)):
-        return page.starts[agreeing]
-    return page.starts[max(headings[:30], key=lambda h: (not page.inherited(h) & MENU, -h))]
+        return page.start(agreeing)
+    return page.start(max(headings[:30], key=lambda h: (not page.inherited(h) & MENU, -h)))
 
 
 def _title_text(page: Outline, title: str) -> int:
@@ -66,23 +66,23 @@ def _carts(page: Outline, said: Phrases) -> list[int]:
         if len(page.texts[place]) <= BUTTON and _is_pressed(page, place)
     ]
     found.extend(
-        min(page.starts[element], last)
+        min(page.start(element), last)
         for element in page.sought["input"]
         if _is_cart_input(page, element)
     )
     found.extend(
-        min(page.starts[element], last)
+        min(page.start(element), last)
         for element in page.sought["form"]
         if CART_ACTION.search((page.attributes(element).get("action") or "").lower())
-        and page.ends[element] - page.starts[element] < FORM
+        and len(page.texts_in(element)) < FORM
     )
     found.extend(
-        min(page.starts[element], last)
+        min(page.start(element), last)
         for element in page.sought["button"]
         if _is_cart_button(page, element)
     )
     found.extend(
-        min(page.starts[element], last)
+        min(page.start(element), last)
         for element in page.sought["select"]
         if page.own(element) & CART_BIT
     )
@@ -91,7 +91,7 @@ def _carts(page: Outline, said: Phrases) -> list[int]:
 
 def _is_cart_button(page: Outline, element: int) -> bool:
     """By its name, or by its words where they are split over elements."""
-    texts = page.texts[page.starts[element] : page.ends[element]]
+    texts = page.texts_in(element)
     if len(texts) > 4:
         return False
     if page.own(element) & CART_BIT:
@@ -113,11 +113,11 @@ def _says_cart(text: str) -> bool:
 
 def _is_pressed(page: Outline, place: int) -> bool:
     """Whether a text stands in something to press, or in something named like it."""
-    element = page.owners[place]
+    element = page.owner(place)
     for _ in range(3):
         if element < 0:
             return False
-        if page.tags[element] in PRESSED or page.own(element) & CART_BIT:
+        if page.tag(element) in PRESSED or page.own(element) & CART_BIT:
             return True
-        element = page.parents[element]
+        element = page.parent(element)
     return False

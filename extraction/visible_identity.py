@@ -6,6 +6,7 @@ import re
 
 from extraction.visible_anchors import words_of
 from extraction.visible_outline import Outline
+from extraction.visible_phrases import Phrases
 from extraction.visible_prices import Anchors
 from extraction.visible_words import ALL_BITS, BITS
 
@@ -18,11 +19,17 @@ SKU_LABEL = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 SKU_VALUE = re.compile(r"[#\s]*([A-Za-z0-9][\w./+-]{1,39})\s*\Z", re.ASCII)
+# The first two letters of each of these, so that other texts need no closer look.
+SKU_BEGINNINGS = frozenset(
+    "sk it ar mo pr mp pa st re ré co có kó ko nr ci va tu ар ко пр 商品 品番 型番 货号 貨號 品號 상품 to as is ca be".split()
+)
+GTIN_WORDS = ("ean", "gtin", "upc", "isbn", "barcode", "jan", "штрихкод", "čárový kód")
 GTIN_LABEL = re.compile(r"\b(?:ean|gtin|upc|isbn|barcode|jan|штрихкод|čárový kód)(?:[-\s]?1[0-4]|[-\s]?8)?(?:\s*(?:code|kód|kod|no|number))?\b\s*[.:#：]*\s*", re.IGNORECASE)  # fmt: skip
 GTIN_VALUE = re.compile(r"\b(\d[\d\s-]{6,16}\d)\b", re.ASCII)
 TITLE_PARTS = re.compile(r"\s+[|–—·:»«-]\s+|\s*[|»«]\s*")
 ELSEWHERE = BITS["related"] | BITS["tile"] | BITS["slider"] | ALL_BITS["in_option"]
 LONGEST_NAME = 500
+LONGEST_LABEL = 80
 
 
 def read_name(page: Outline, anchors: Anchors, title: str) -> tuple[str, int]:
@@ -40,21 +47,22 @@ def read_name(page: Outline, anchors: Anchors, title: str) -> tuple[str, int]:
 def _heading(page: Outline, anchors: Anchors) -> tuple[str, int]:
     if anchors.title < 0:
         return "", -1
-    for element in page.ancestors(page.owners[anchors.title]):
-        if page.tags[element] == "h1":
+    for element in page.ancestors(page.owner(anchors.title)):
+        if page.tag(element) == "h1":
             return " ".join(page.joined(element).split())[:LONGEST_NAME], element
-    owner = page.owners[anchors.title]
+    owner = page.owner(anchors.title)
     return " ".join(page.texts[anchors.title].split())[:LONGEST_NAME], owner
 
 
-def read_sku(page: Outline, anchors: Anchors) -> tuple[str, int]:
+def read_sku(page: Outline, said: Phrases, anchors: Anchors) -> tuple[str, int]:
     """The labelled article number nearest to the title."""
     found = []
-    for place, text in enumerate(page.texts):
-        if len(text) > 80:
+    for place, lowered in enumerate(said.lowered):
+        if lowered[:2] not in SKU_BEGINNINGS:
             continue
+        text = page.texts[place]
         label = SKU_LABEL.match(text)
-        if label is None:
+        if label is None or len(text) > LONGEST_LABEL:
             continue
         value = _value_after(page, place, text[label.end() :], SKU_VALUE)
         if value and any(letter.isdigit() for letter in value) and not _is_elsewhere(page, place):
@@ -62,19 +70,18 @@ def read_sku(page: Outline, anchors: Anchors) -> tuple[str, int]:
     if not found:
         return "", -1
     _, place, value = min(found)
-    return value, page.owners[place]
+    return value, page.owner(place)
 
 
-def read_gtin(page: Outline) -> tuple[str, int]:
-    for place, text in enumerate(page.texts):
-        if len(text) > 80:
-            continue
+def read_gtin(page: Outline, said: Phrases) -> tuple[str, int]:
+    for place in sorted({place for word in GTIN_WORDS for place in said.places_of(word)}):
+        text = page.texts[place]
         label = GTIN_LABEL.search(text, 0, 40)
-        if label is None or label.start() > 12:
+        if label is None or label.start() > 12 or len(text) > LONGEST_LABEL:
             continue
         value = re.sub(r"\D", "", _value_after(page, place, text[label.end() :], GTIN_VALUE))
         if is_gtin(value) and not _is_elsewhere(page, place):
-            return value, page.owners[place]
+            return value, page.owner(place)
     return "", -1
 
 
@@ -85,18 +92,18 @@ def _value_after(page: Outline, place: int, rest: str, shape: re.Pattern[str]) -
         return found.group(1) if found is not None else ""
     if place + 1 >= len(page.texts):
         return ""
-    block = page.owners[place]
+    block = page.owner(place)
     for _ in range(3):
-        if page.parents[block] >= 0:
-            block = page.parents[block]
-    if place + 1 >= page.ends[block]:
+        if page.parent(block) >= 0:
+            block = page.parent(block)
+    if place + 1 >= page.span(block)[1]:
         return ""
     found = shape.match(page.texts[place + 1])
     return found.group(1) if found is not None else ""
 
 
 def _is_elsewhere(page: Outline, place: int) -> bool:
-    return bool(page.inherited(page.owners[place]) & ELSEWHERE)
+    return bool(page.inherited(page.owner(place)) & ELSEWHERE)
 
 
 def is_gtin(digits: str) -> bool:

@@ -1,58 +1,110 @@
-"""The page in flat lists: its elements and their texts in order, walked once and without recursion."""
+"""The page in flat lists: its elements and texts in document order; what they mean is worked out when asked."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from extraction.visible_words import BITS, TAG_BITS, meaning, style_bits
+from extraction.walks import TEXT, Walk, numbers_of
 
 # What a shopper does not see, and what holds no text.
-UNSEEN = frozenset(
-    ["script", "style", "svg", "noscript", "template", "iframe", "head", "canvas", "video"]
-)
+UNSEEN = ("script", "style", "svg", "noscript", "template", "iframe", "head", "canvas", "video")
 # Elements that later questions ask for by name.
-SOUGHT = frozenset(["h1", "button", "input", "form", "a", "select"])
+SOUGHT = ("h1", "button", "input", "form", "select")
+NAMING = ("class", "id", "itemprop")
 HIDDEN = BITS["hidden"]
-# Lexbor's numbers of node kinds: texts; undefined, end of file, document, comment, doctype.
-TEXT = 2
-UNSEEN_IDS = frozenset([0, 1, 3, 4, 5])
-# Enough for the largest shop pages; beyond is an attack or an accident.
-ELEMENTS = 60_000
 
 Attributes = dict[str, str | None]
+UNSEEN_IDS = frozenset(numbers_of(*UNSEEN))
+SOUGHT_IDS = numbers_of(*SOUGHT)
+KEPT_IDS = UNSEEN_IDS | SOUGHT_IDS.keys() | {TEXT}
 
 
 @dataclass(slots=True)
 class Outline:
-    """Element `i` holds the texts starts[i]:ends[i]; what its names mean is worked out when asked."""
+    """An element is its place among all nodes, a text its place among the texts; -1 is none."""
 
     nodes: list[LexborNode] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    # The element each text stands in.
-    owners: list[int] = field(default_factory=list)
+    # Where each text stands among the nodes.
+    text_nodes: list[int] = field(default_factory=list)
     sought: dict[str, list[int]] = field(default_factory=lambda: {tag: [] for tag in SOUGHT})
+    _order: dict[int, int] = field(default_factory=dict)
+    _lines: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    _around: dict[int, frozenset[int]] = field(default_factory=dict)
+    _spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     _own: dict[int, int] = field(default_factory=dict)
     _inherited: dict[int, int] = field(default_factory=lambda: {-1: 0})
+
+    def tag(self, element: int) -> str:
+        return self.nodes[element].tag or "-"
 
     def attributes(self, element: int) -> Attributes:
         return self.nodes[element].attributes
 
-    def joined(self, element: int) -> str:
-        return " ".join(self.texts[self.starts[element] : self.ends[element]])
+    def ancestors(self, node: int) -> tuple[int, ...]:
+        """The node itself, then outwards."""
+        line = self._lines.get(node)
+        return self._line(node) if line is None else line
 
-    def ancestors(self, element: int) -> list[int]:
-        """The element itself, then outwards."""
-        line = []
-        while element >= 0:
-            line.append(element)
-            element = self.parents[element]
+    def _line(self, node: int) -> tuple[int, ...]:
+        unknown = []
+        while (line := self._lines.get(node)) is None:
+            unknown.append(node)
+            parent = self.nodes[node].parent
+            node = self._order[parent.mem_id] if parent is not None else 0
+        for one in reversed(unknown):
+            line = self._lines[one] = (one, *line)
         return line
+
+    def parent(self, node: int) -> int:
+        line = self.ancestors(node)
+        return line[1] if len(line) > 1 else -1
+
+    def owner(self, text: int) -> int:
+        """The element a text stands in."""
+        return self.ancestors(self.text_nodes[text])[1]
+
+    def around(self, text: int) -> frozenset[int]:
+        """Every element a text stands in."""
+        found = self._around.get(text)
+        if found is None:
+            found = self._around[text] = frozenset(self.ancestors(self.text_nodes[text])[1:])
+        return found
+
+    def span(self, element: int) -> tuple[int, int]:
+        """The first of an element's texts, and the first behind them."""
+        found = self._spans.get(element)
+        if found is None:
+            texts = self.text_nodes
+            found = bisect_left(texts, element), bisect_left(texts, self._behind(element))
+            self._spans[element] = found
+        return found
+
+    def start(self, element: int) -> int:
+        return self.span(element)[0]
+
+    def texts_in(self, element: int) -> list[str]:
+        start, end = self.span(element)
+        return self.texts[start:end]
+
+    def joined(self, element: int) -> str:
+        return " ".join(self.texts_in(element))
+
+    def _behind(self, element: int) -> int:
+        """The node that follows an element and all that is in it."""
+        while element > 0:
+            sibling = self.nodes[element].next
+            while sibling is not None:
+                found = self._order.get(sibling.mem_id)
+                if found is not None:
+                    return found
+                sibling = sibling.next
+            element = self.parent(element)
+        return len(self.nodes)
 
     def own(self, element: int) -> int:
         """The bits of an element's own tag and names."""
@@ -63,25 +115,29 @@ class Outline:
 
     def inherited(self, element: int) -> int:
         """Its own bits and those of all around it."""
-        line = []
-        while element not in self._inherited:
-            line.append(element)
-            element = self.parents[element]
-        bits = self._inherited[element]
-        for one in reversed(line):
-            bits |= self.own(one)
-            self._inherited[one] = bits
+        bits = self._inherited.get(element)
+        if bits is None:
+            bits = 0
+            for one in self.ancestors(element):
+                if (known := self._inherited.get(one)) is not None:
+                    bits |= known
+                    break
+                bits |= self.own(one)
+            self._inherited[element] = bits
         return bits
 
     def _bits(self, element: int) -> int:
-        attributes = self.nodes[element].attributes
-        bits = TAG_BITS.get(self.tags[element], 0)
-        for key in ("class", "id", "itemprop"):
-            if value := attributes.get(key):
+        node = self.nodes[element]
+        bits = TAG_BITS.get(node.tag or "-", 0)
+        # One look at all attributes: most elements have few, and each look has its cost.
+        for key, value in node.attributes.items():
+            if key in NAMING and value:
                 bits |= meaning(value)
-        if style := attributes.get("style"):
-            bits |= style_bits(style)
-        return bits | HIDDEN if "hidden" in attributes else bits
+            elif key == "style" and value:
+                bits |= style_bits(value)
+            elif key == "hidden":
+                bits |= HIDDEN
+        return bits
 
     def place(self, element: int) -> str:
         """A short CSS path for the debugger and for learning."""
@@ -89,68 +145,37 @@ class Outline:
         for one in self.ancestors(element)[:4]:
             attributes = self.attributes(one)
             if identity := attributes.get("id"):
-                steps.append(f"{self.tags[one]}#{identity}")
+                steps.append(f"{self.tag(one)}#{identity}")
                 break
             names = (attributes.get("class") or "").split()
-            steps.append(".".join([self.tags[one], *names[:2]]))
+            steps.append(".".join([self.tag(one), *names[:2]]))
         return " > ".join(reversed(steps))
 
 
-def outline(tree: LexborHTMLParser) -> Outline:
-    page = Outline()
-    root = tree.body
-    if root is not None:
-        _walk(page, root)
-    _close(page)
+def outline(walk: Walk) -> Outline:
+    page = Outline(walk.nodes)
+    body = walk.tree.body
+    if body is not None:
+        page._order = {node.mem_id: place for place, node in enumerate(page.nodes)}
+        start = page._order.get(body.mem_id, 0)
+        page._lines[start] = (start,)
+        _sort(page, walk.kinds, start)
     return page
 
 
-def _walk(page: Outline, root: LexborNode) -> None:
-    """Depth first; the stack holds only where to go on after a subtree."""
-    texts, owners, tags = page.texts, page.owners, page.tags
-    stack: list[tuple[LexborNode, int]] = []
-    node: LexborNode | None = root.first_child
-    parent = _enter(page, "body", root, -1)
-    while node is not None:
-        child = None
-        kind = node.tag_id
+def _sort(page: Outline, kinds: list[int], unseen_until: int) -> None:
+    """The texts a shopper sees, and the elements that are asked for by name."""
+    texts, text_nodes, nodes = page.texts, page.text_nodes, page.nodes
+    for place in [place for place, kind in enumerate(kinds) if kind in KEPT_IDS]:
+        if place < unseen_until:
+            continue
+        kind = kinds[place]
         if kind == TEXT:
-            if (text := (node.text_content or "").strip()) != "":
+            if text := (nodes[place].text_content or "").strip():
                 texts.append(text)
-                owners.append(parent)
-        elif kind not in UNSEEN_IDS and (tag := node.tag or "-") not in UNSEEN:
-            child = node.first_child if len(tags) < ELEMENTS else None
-            element = _enter(page, tag, node, parent)
-        following = node.next
-        if child is not None:
-            if following is not None:
-                stack.append((following, parent))
-            node, parent = child, element
-        elif following is not None or not stack:
-            node = following
+                text_nodes.append(place)
+        elif kind in UNSEEN_IDS:
+            inside = nodes[place].traverse(include_text=True, skip_empty=True)
+            unseen_until = place + len(list(inside))
         else:
-            node, parent = stack.pop()
-
-
-def _enter(page: Outline, tag: str, node: LexborNode, parent: int) -> int:
-    element = len(page.tags)
-    page.tags.append(tag)
-    page.nodes.append(node)
-    page.parents.append(parent)
-    page.starts.append(len(page.texts))
-    if tag in SOUGHT:
-        page.sought[tag].append(element)
-    return element
-
-
-def _close(page: Outline) -> None:
-    """Where each element's texts end: after its own last text and its last child's."""
-    ends = list(page.starts)
-    for place, owner in enumerate(page.owners):
-        ends[owner] = place + 1
-    parents = page.parents
-    for element in range(len(ends) - 1, 0, -1):
-        parent = parents[element]
-        if ends[element] > ends[parent]:
-            ends[parent] = ends[element]
-    page.ends = ends
+            page.sought[SOUGHT_IDS[kind]].append(place)

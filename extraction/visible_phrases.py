@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import itemgetter
 
 from extraction.items import Stock
 
@@ -89,25 +93,36 @@ QUANTITY = re.compile(
 )  # fmt: skip
 
 
+# Letters of a word by which a phrase is looked up before it is searched.
 KEY = 4
-_SPACELESS = re.compile(r"[\u0e00-\u0e7f\u2e80-\ud7ff]")
-_Entry = tuple[Stock | None, str]
-
-
-def _index() -> tuple[dict[str, list[_Entry]], list[_Entry]]:
-    """Phrases by the first letters of their first word, and those of scripts without spaces."""
-    entries: list[_Entry] = [(None, phrase) for phrase in CART_PHRASES]
-    entries += [(stock, phrase) for stock, phrases in STOCK_PHRASES for phrase in phrases]
-    spaceless = [entry for entry in entries if _SPACELESS.search(entry[1])]
-    keyed: dict[str, list[_Entry]] = {}
-    for entry in entries:
-        if entry not in spaceless:
-            keyed.setdefault(entry[1].split()[0][:KEY], []).append(entry)
-    return keyed, spaceless
-
-
-KEYED, SPACELESS = _index()
+# What may stand before the first word of a phrase.
 EDGES = "([*•✓✔-–—!.,:|>"
+_SPACELESS = re.compile(r"[\u0e00-\u0e7f\u2e80-\ud7ff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """What it says (None: it can be bought), and how the words begin that a text with it must have."""
+
+    text: str
+    stock: Stock | None
+    keys: frozenset[str]
+
+
+def _phrase(text: str, stock: Stock | None) -> Phrase:
+    """Scripts without spaces have no words to look up."""
+    if _SPACELESS.search(text):
+        return Phrase(text, stock, frozenset())
+    *whole, last = text.split()
+    keys = {word[:KEY] for word in whole}
+    return Phrase(text, stock, frozenset(keys | {last[:KEY]} if len(last) >= KEY or not whole else keys))
+
+
+PHRASES = tuple(
+    _phrase(text, stock) for stock, texts in ((None, CART_PHRASES), *STOCK_PHRASES) for text in texts
+)
+SPACED = tuple(one for one in PHRASES if one.keys)
+SPACELESS = tuple(one for one in PHRASES if not one.keys)
 
 
 @dataclass(slots=True)
@@ -117,28 +132,55 @@ class Phrases:
     lowered: list[str] = field(default_factory=list)
     carts: list[tuple[int, str]] = field(default_factory=list)
     stocks: list[tuple[Stock, int, str]] = field(default_factory=list)
+    # The lowered texts as one, and where each ends in it.
+    joined: str = ""
+    ends: list[int] = field(default_factory=list)
+
+    def places_of(self, word: str) -> Iterator[int]:
+        """The texts a word stands in."""
+        position = self.joined.find(word)
+        while position >= 0:
+            place = bisect_right(self.ends, position)
+            yield place
+            position = self.joined.find(word, self.ends[place])
 
 
 def find_phrases(texts: list[str]) -> Phrases:
-    """Every known phrase in the short texts, in one pass over their words."""
+    """Every known phrase in the short texts: only those are searched whose words the page has."""
     found = Phrases([text.lower() if len(text) <= SHORT else "" for text in texts])
-    for place, text in enumerate(found.lowered):
-        for word in text.split():
-            entries = KEYED.get(word[:KEY])
-            if entries is None and word[0] in EDGES:
-                entries = KEYED.get(word.lstrip(EDGES)[:KEY])
-            if entries:
-                _add(found, place, text, entries)
-        if not text.isascii() and _SPACELESS.search(text):
-            _add(found, place, text, SPACELESS)
+    found.joined = "\n".join(found.lowered)
+    found.ends = list(accumulate(len(text) + 1 for text in found.lowered))
+    words = _beginnings(found.joined)
+    for phrase in SPACED:
+        if phrase.keys <= words:
+            _add(found, phrase)
+    if not found.joined.isascii() and _SPACELESS.search(found.joined):
+        for phrase in SPACELESS:
+            _add(found, phrase)
+    found.carts.sort(key=itemgetter(0))
+    found.stocks.sort(key=itemgetter(1))
     return found
 
 
-def _add(found: Phrases, place: int, text: str, entries: list[_Entry]) -> None:
-    for stock, phrase in entries:
-        if phrase not in text:
+def _beginnings(text: str) -> set[str]:
+    words = set(text.split())
+    bare = {word.lstrip(EDGES)[:KEY] for word in words if word[0] in EDGES}
+    return {word[:KEY] for word in words} | bare
+
+
+def _add(found: Phrases, phrase: Phrase) -> None:
+    for place in found.places_of(phrase.text):
+        if not _begins_a_word(found.lowered[place], phrase):
             continue
-        if stock is None:
-            found.carts.append((place, phrase))
+        if phrase.stock is None:
+            found.carts.append((place, phrase.text))
         else:
-            found.stocks.append((stock, place, phrase))
+            found.stocks.append((phrase.stock, place, phrase.text))
+
+
+def _begins_a_word(text: str, phrase: Phrase) -> bool:
+    """Whether the text has a word that begins as the phrase does: `stock` is not in `livestock`."""
+    if not phrase.keys:
+        return True
+    key = phrase.text.split(" ", 1)[0][:KEY]
+    return any(word[:KEY] == key or word.lstrip(EDGES)[:KEY] == key for word in text.split())

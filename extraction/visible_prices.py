@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import lru_cache
 
 from extraction.numbers import Kind, Price, amounts
 from extraction.visible_outline import Outline
@@ -25,6 +26,7 @@ LONGEST = 120
 SPAN = 48
 LEVELS = 4
 NOT_A_PRICE = ("own_old", "own_struck", "own_saving", "own_shipping", "own_instalment", "zero")
+PRICE = BITS["price"]
 OLD = ("own_old", "own_struck", "near_struck")
 # A page with more price-like texts is a list; the rest would not change that.
 MOST = 400
@@ -64,12 +66,15 @@ def price_candidates(page: Outline, anchors: Anchors, home: str) -> list[Candida
 def _find(page: Outline, home: str) -> Iterator[Candidate]:
     seen: set[int] = set()
     count = 0
-    for place, text in enumerate(page.texts):
-        if len(text) > LONGEST or not DIGIT.search(text):
-            continue
-        signed = SIGN.search(text) is not None
-        owner = page.owners[place]
-        if not signed and not _named_price(page, owner):
+    has_digit = DIGIT.search
+    places = [
+        place
+        for place, text in enumerate(page.texts)
+        if len(text) <= LONGEST and has_digit(text) is not None
+    ]
+    for place in places:
+        text = page.texts[place]
+        if not SIGN.search(text) and not _named_price(page, place):
             continue
         element, whole = _whole(page, place, text)
         if element in seen:
@@ -77,30 +82,27 @@ def _find(page: Outline, home: str) -> Iterator[Candidate]:
         seen.add(element)
         price = _best_amount(page, element, place, whole, home)
         if price is not None:
-            start = page.starts[element] if whole != text else place
+            start = page.start(element) if whole != text else place
             yield Candidate(element, start, place, whole, price)
             count += 1
             if count >= MOST:
                 return
 
 
-def _named_price(page: Outline, element: int) -> bool:
-    """Whether the element or one closely around it is called a price."""
-    for _ in range(3):
-        if element < 0:
-            return False
-        if page.own(element) & BITS["price"]:
+def _named_price(page: Outline, place: int) -> bool:
+    """Whether an element closely around a text is called a price."""
+    for element in page.ancestors(page.text_nodes[place])[1:4]:
+        if page.own(element) & PRICE:
             return True
-        element = page.parents[element]
     return False
 
 
 def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:
     """The widest element around a text that is still one amount: `<b>19</b><sup>99</sup>` is 19.99."""
-    element = page.owners[place]
-    best = (element, text)
-    for _ in range(LEVELS):
-        start, end = page.starts[element], page.ends[element]
+    around = page.ancestors(page.text_nodes[place])
+    best = (around[1], text)
+    for element in around[1 : 1 + LEVELS]:
+        start, end = page.span(element)
         if end - start > 8:
             break
         joined = text if end - start == 1 else assemble(page.texts[start:end])
@@ -108,9 +110,6 @@ def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:
             break
         if WHOLE.match(joined):
             best = (element, joined)
-        element = page.parents[element]
-        if element < 0:
-            break
     return best
 
 
@@ -150,12 +149,10 @@ def _best_amount(page: Outline, element: int, place: int, text: str, home: str) 
 
 def _neighbours(page: Outline, element: int) -> tuple[str, str]:
     """The short texts just before and after, if they stand in the same small block."""
-    block = element
-    for _ in range(2):
-        block = page.parents[block] if page.parents[block] >= 0 else block
-    start, end = page.starts[element], page.ends[element]
-    before = page.texts[start - 1] if start > page.starts[block] else ""
-    after = page.texts[end] if end < page.ends[block] else ""
+    start, end = page.span(element)
+    first, behind = page.span(page.ancestors(element)[:3][-1])
+    before = page.texts[start - 1] if start > first else ""
+    after = page.texts[end] if end < behind else ""
     return _label(before), _label(after)
 
 
@@ -188,29 +185,27 @@ def _could_be(one: Candidate) -> bool:
 
 
 def _shape(page: Outline, element: int) -> tuple[tuple[str, int], ...]:
-    return tuple((page.tags[one], page.own(one)) for one in page.ancestors(element)[:4])
+    return tuple([(page.tag(one), page.own(one)) for one in page.ancestors(element)[:4]])
 
 
 def _add_words(page: Outline, one: Candidate, features: dict[str, float]) -> None:
     """Names on the price itself, close around it, and further out."""
-    own, inner = page.own(one.element), page.owners[one.text_place]
-    while inner > one.element:
-        own |= page.own(inner)
-        inner = page.parents[inner]
-    near, outer = 0, page.parents[one.element]
-    for _ in range(LEVELS - 1):
-        if outer < 0:
+    own = near = 0
+    for inner in page.ancestors(page.text_nodes[one.text_place])[1:]:
+        if inner < one.element:
             break
+        own |= page.own(inner)
+    line = page.ancestors(one.element)
+    for outer in line[1:LEVELS]:
         near |= page.own(outer)
-        outer = page.parents[outer]
-    far = page.inherited(outer) if outer >= 0 else 0
-    for name, bit in ALL_BITS.items():
-        if own & bit:
-            features["own_" + name] = 1.0
-        if near & bit:
-            features["near_" + name] = 1.0
-        if far & bit:
-            features["far_" + name] = 1.0
+    far = page.inherited(line[LEVELS]) if len(line) > LEVELS else 0
+    for distance, bits in (("own", own), ("near", near), ("far", far)):
+        features.update(_named(distance, bits))
+
+
+@lru_cache(maxsize=4_000)
+def _named(distance: str, bits: int) -> dict[str, float]:
+    return {f"{distance}_{name}": 1.0 for name, bit in ALL_BITS.items() if bits & bit}
 
 
 def _add_text(one: Candidate, features: dict[str, float]) -> None:
@@ -248,11 +243,12 @@ def _add_nearness(
 def _block_share(page: Outline, element: int, place: int) -> float:
     """How small the block around both is: near 0 when they share a small one, 1 for the whole page."""
     total = max(2, len(page.texts))
-    while element >= 0 and not page.starts[element] <= place < page.ends[element]:
-        element = page.parents[element]
-    if element < 0:
-        return 1.0
-    return math.log(max(1, page.ends[element] - page.starts[element])) / math.log(total)
+    around = page.around(place)
+    for one in page.ancestors(element):
+        if one in around:
+            start, end = page.span(one)
+            return math.log(end - start) / math.log(total)
+    return 1.0
 
 
 def _add_rivals(page: Outline, found: list[Candidate]) -> None:

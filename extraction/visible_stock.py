@@ -61,7 +61,7 @@ def read_stock(page: Outline, phrases: Phrases, anchors: Anchors, price_place: i
         _quantity(phrases, said, best),
         raw,
         min(0.9, 0.4 + 0.15 * votes[best]),
-        page.owners[loudest.place] if loudest else -1,
+        page.owner(loudest.place) if loudest else -1,
     )
 
 
@@ -80,7 +80,7 @@ def _is_about(page: Outline, text: str, place: int, stock: Stock, phrase: str) -
     if stock is Stock.OUT_OF_STOCK and NOT_THE_PRODUCT.search(text):
         return False
     if phrase.isascii() and len(phrase) <= 5:
-        return text.strip(" .!:") == phrase or bool(page.own(page.owners[place]) & STOCK_BIT)
+        return text.strip(" .!:") == phrase or bool(page.own(page.owner(place)) & STOCK_BIT)
     return True
 
 
@@ -93,13 +93,13 @@ def _meant(stock: Stock, text: str, phrase: str) -> Stock:
 
 def _weight(page: Outline, anchors: Anchors, price_place: int, place: int, phrase: str) -> float:
     """Nearness to the title and the price, names, and how much of the text the phrase is."""
-    owner = page.owners[place]
+    owner = page.owner(place)
     around = page.inherited(owner)
     close = 0
     for one in page.ancestors(owner)[:5]:
         close |= page.own(one)
     weight = 1.0 if _is_near(anchors, price_place, place) else 0.0
-    if page.own(owner) & STOCK_BIT or page.own(max(0, page.parents[owner])) & STOCK_BIT:
+    if page.own(owner) & STOCK_BIT or page.own(max(0, page.parent(owner))) & STOCK_BIT:
         weight += 1.0
     weight += len(phrase) / max(len(page.texts[place]), 1)
     if around & ELSEWHERE or close & CLOSELY_ELSEWHERE:
@@ -121,7 +121,7 @@ def _button(page: Outline, anchors: Anchors, price_place: int) -> Stock | None:
     if not near:
         return None
     # A disabled button says little: many wait for a size to be chosen or for a script.
-    return Stock.IN_STOCK if any(_is_enabled(page, page.owners[cart]) for cart in near) else None
+    return Stock.IN_STOCK if any(_is_enabled(page, page.owner(cart)) for cart in near) else None
 
 
 def _is_enabled(page: Outline, element: int) -> bool:

@@ -74,7 +74,7 @@ def _look(page: Page, leading: list[Reading]) -> VisibleReading:
     first = next((r for r in leading if r.text("name")), None)
     if first is not None and says_all(first) and shown(first.value("price"), page.body):
         return UNREAD
-    return read_visible(page.tree, url=page.url, hints=page.hints)
+    return read_visible(page.walk, url=page.url, hints=page.hints)
 
 
 def _titles(page: Page) -> list[str]:
@@ -89,9 +89,8 @@ def _in_order(
     same = [r for r in leading if not name or not r.text("name") or alike(r.text("name"), name)]
     readings = [*same, opengraph]
     if visible.price is None and not any(r.value("price") for r in readings):
-        found = read_embedded(
-            states(page.tree), [name] if name else _titles(page), product_id_from_url(page.url)
-        )
+        names, number = [name] if name else _titles(page), product_id_from_url(page.url)
+        found = read_embedded(states(page.walk, names, number), names, number)
         if found is not None:
             settle_currency(found, page)
             readings.append(found)
@@ -108,12 +107,13 @@ def _refuse(
     named = any(r.value("name") or r.value("price") for r in readings if r.method in strong)
     types = page.graph.types | page.microdata.types
     refusal = judge_page(
-        page.tree,
+        page.walk,
         url=page.url,
         hints=page.hints,
         visible=visible,
         marked_up=marked or named,
         markup_types=frozenset(types),
+        open_graph_type=page.meta.get("og:type", ""),
     )
     # Data for machines is there before the scripts that draw the page.
     drawn_later = refusal is not None and refusal.kind is PageKind.SCRIPT_ONLY

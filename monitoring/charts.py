@@ -13,8 +13,11 @@ from xml.sax.saxutils import escape
 from monitoring.changes import UNAVAILABLE, plain
 from monitoring.series import Point
 
-WIDTH, HEIGHT = 720, 260
+# As a file, and inside a page.
+WIDTH, WIDE, HEIGHT = 720, 1040, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 30
+# Below that the hours count.
+SHORT = dt.timedelta(days=2)
 COLOURS = ("#2563eb", "#d97706", "#059669", "#7c3aed", "#dc2626", "#0891b2")
 STYLE = (
     "text{font:11px system-ui,sans-serif;fill:#475569}.t{font-weight:600;fill:#0f172a}"
@@ -30,16 +33,26 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment to point at, with what it says on hovering."""
+
+    at: dt.datetime
+    price: Decimal
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     since: dt.datetime
     until: dt.datetime
     low: Decimal
     high: Decimal
+    width: int = WIDTH
 
     def x(self, at: dt.datetime) -> float:
         inside = min(max(at, self.since), self.until)
         share = (inside - self.since) / max(self.until - self.since, dt.timedelta(seconds=1))
-        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT + share * (self.width - LEFT - RIGHT), 1)
 
     def y(self, price: Decimal) -> float:
         span = self.high - self.low or Decimal(1)
@@ -47,16 +60,26 @@ class Frame:
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def draw(title: str, lines: Sequence[Line], since: dt.datetime, until: dt.datetime) -> str:
+def draw(
+    title: str,
+    lines: Sequence[Line],
+    since: dt.datetime,
+    until: dt.datetime,
+    *,
+    marks: Sequence[Mark] = (),
+    inside: bool = False,
+) -> str:
+    """``inside`` a page of the console its style sheet says how it looks, else the file does."""
     prices = [p.price for line in lines for p in line.points if p.price is not None]
-    frame = Frame(since, until, *_bounds(prices))
-    parts = [*_head(title), *_grid(frame)]
+    frame = Frame(since, until, *_bounds(prices), width=WIDE if inside else WIDTH)
+    parts = [*(_inside(title) if inside else _head(title)), *_grid(frame)]
     if len(lines) == 1:
         parts += _bands(frame, lines[0].points)
     if not prices:
-        parts.append(_text(WIDTH / 2, HEIGHT / 2, "No price in this time.", "middle"))
+        parts.append(_text(frame.width / 2, HEIGHT / 2, "No price in this time.", "middle"))
     for number, line in enumerate(lines):
         parts.append(_steps(frame, line.points, COLOURS[number % len(COLOURS)]))
+    parts += (_mark(frame, mark) for mark in marks if since <= mark.at <= until)
     parts += _figures(frame, lines, prices)
     return "".join((*parts, "</svg>"))
 
@@ -79,16 +102,30 @@ def _head(title: str) -> Iterator[str]:
     yield _text(LEFT, 18, title[:90], css="t")
 
 
+def _inside(title: str) -> Iterator[str]:
+    yield (
+        f'<svg class="price-chart" viewBox="0 0 {WIDE} {HEIGHT}" role="img" '
+        f'aria-label="{_safe(title).replace(chr(34), "&quot;")}">'
+    )
+
+
+def _mark(frame: Frame, mark: Mark) -> str:
+    at = f'cx="{frame.x(mark.at)}" cy="{frame.y(mark.price)}"'
+    return f'<circle class="m" {at} r="4"><title>{_safe(mark.text)}</title></circle>'
+
+
 def _grid(frame: Frame) -> Iterator[str]:
     for step in range(5):
         price = frame.low + (frame.high - frame.low) * step / 4
         y = frame.y(price)
-        yield f'<line class="g" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
+        yield f'<line class="g" x1="{LEFT}" x2="{frame.width - RIGHT}" y1="{y}" y2="{y}"/>'
         yield _text(LEFT - 6, y + 4, plain(price.quantize(Decimal("0.01"))), "end")
+    short = frame.until - frame.since <= SHORT
+    shape = "%m-%d %H:%M" if short else "%Y-%m-%d"
     for step in range(5):
         at = frame.since + (frame.until - frame.since) * step / 4
         anchor = "start" if step == 0 else "end" if step == 4 else "middle"
-        yield _text(frame.x(at), HEIGHT - 10, f"{at:%Y-%m-%d}", anchor)
+        yield _text(frame.x(at), HEIGHT - 10, f"{at:{shape}}", anchor)
 
 
 def _bands(frame: Frame, points: Sequence[Point]) -> Iterator[str]:
@@ -135,11 +172,11 @@ def _figures(frame: Frame, lines: Sequence[Line], prices: Sequence[Decimal]) -> 
     elif prices:
         average = sum(prices, Decimal(0)) / len(prices)
         y = frame.y(average)
-        yield f'<line class="a" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
+        yield f'<line class="a" x1="{LEFT}" x2="{frame.width - RIGHT}" y1="{y}" y2="{y}"/>'
         cent = Decimal("0.01")
         figures = (("min", min(prices)), ("avg", average), ("max", max(prices)))
         texts = (f"{name} {plain(value.quantize(cent))}" for name, value in figures)
-        yield _text(WIDTH - RIGHT, 18, " · ".join(texts), "end")
+        yield _text(frame.width - RIGHT, 18, " · ".join(texts), "end")
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", css: str = "") -> str:

@@ -15,12 +15,12 @@ from common.errors import InvalidState, Refused
 from crawling import frontier, jobs
 from crawling.frontier import Target, hold_websites
 from crawling.models import CrawlJob
-from monitoring import history
+from monitoring import delisting, history
 from monitoring.approval import recount
 from monitoring.models import Change, Product, Website
 from monitoring.reviews import Outcome
 
-ACTIONS = ("pause", "resume", "crawl", "delete")
+ACTIONS = ("pause", "resume", "crawl", "delist", "delete")
 MAX_ITEMS = 500
 
 
@@ -96,6 +96,8 @@ def _act(
 def _do(action: str, product: Product, actor: Actor) -> None:
     if action == "crawl":
         crawl_product(product, actor=actor)
+    elif action == "delist":
+        delisting.delist(product, actor=actor)
     elif action == "delete":
         delete_product(product, actor=actor)
     else:

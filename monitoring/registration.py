@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Count
 
 from accounts import audit
 from accounts.audit import Actor
@@ -171,11 +172,14 @@ def _respect_quota(client: Client) -> None:
         )
 
 
-def usage(client: Client) -> dict[str, int]:
-    """How much of the quotas is used, for ``GET /me``."""
+def usage(client_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
+    """How much of the quotas each client uses, for ``GET /me`` and the console."""
+    shops = Website.objects.filter(client__in=client_ids).order_by()
+    products = Product.objects.filter(
+        website__client__in=client_ids, approval=Product.Approval.APPROVED
+    ).order_by()
+    websites = dict(shops.values_list("client_id").annotate(Count("id")))
+    watched = dict(products.values_list("website__client_id").annotate(Count("id")))
     return {
-        "websites": Website.objects.for_client(client).count(),
-        "products": Product.objects.for_client(client)
-        .filter(approval=Product.Approval.APPROVED)
-        .count(),
+        pk: {"websites": websites.get(pk, 0), "products": watched.get(pk, 0)} for pk in client_ids
     }

@@ -124,6 +124,16 @@ def ban_folders_of(ids: Sequence[uuid.UUID], *, actor: Actor) -> int:
     return rejected
 
 
+def ban_pattern(website: Website, pattern: str, *, actor: Actor) -> int:
+    """Never look at these addresses again; answers how many candidates were rejected."""
+    with transaction.atomic():
+        waiting = website.products.filter(approval=Product.Approval.PENDING)
+        before = waiting.count()
+        locked = _lock(website)
+        update_website(locked, actor=actor, banned_patterns=[*locked.banned_patterns, pattern])
+        return before - waiting.count()
+
+
 def _update_webhook(website: Website, changes: Changes, actor: Actor) -> None:
     if "webhook_endpoint_url" in changes:
         connect_webhook(website, changes["webhook_endpoint_url"], actor=actor)
@@ -212,7 +222,8 @@ def delete_website(website: Website, *, actor: Actor) -> None:
     # Jobs are locked before websites, as everywhere; one that ends meanwhile is not live.
     live = CrawlJob.objects.live().filter(website_id=website.pk).order_by("id")
     for job in list(live.select_for_update(of=("self",))):
-        jobs.cancel(job, actor=actor)
+        # Nobody waits for it any more, and news would lock the feed before the website.
+        jobs.cancel(job, actor=actor, quietly=True)
     locked = _lock(website)
     endpoints.set_website_endpoint(locked.client, locked.pk, None, actor=actor)
     audit.record(actor, "delete", locked, client_id=locked.client_id, before=facts(locked))

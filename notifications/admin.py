@@ -5,32 +5,45 @@ from functools import partial
 from typing import Any
 
 import orjson
-from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import action as unfold_action
+from unfold.paginator import InfinitePaginator
 
 from accounts.admin import actor_of
+from common import plots
 from common.console import (
     BAD,
     GOOD,
     INFO,
     WARN,
+    Buttons,
+    Pictured,
     ReadOnly,
     Titled,
     badge,
     block,
     do_each,
+    inside_link,
+    moment,
     short_url,
+    without_secrets,
 )
-from notifications import endpoints, redelivery
-from notifications.admin_channels import or_form_error
+from common.console_csv import CsvList
+from common.console_search import FoundById
+from common.plots import Series
+from notifications import health, redelivery
+from notifications.admin_endpoints import WebhookEndpointAdmin
 from notifications.attempts import sent_headers
-from notifications.headers import pack, unpack
-from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
+from notifications.catalogue import TYPES
+from notifications.models import Delivery, DeliveryAttempt, Event
+
+__all__ = ["WebhookEndpointAdmin"]
 
 DELIVERY_COLOURS = {
     "pending": INFO,
@@ -40,210 +53,52 @@ DELIVERY_COLOURS = {
     "exhausted": BAD,
 }
 HOUR = dt.timedelta(hours=1)
+HOURS = 24
+RESULTS = {
+    "Accepted": ("good", ("success",)),
+    "On the way": ("info", ("pending",)),
+    "Tried again": ("warn", ("retrying",)),
+    "Given up": ("bad", ("failed", "exhausted")),
+}
 
 
-class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
-    own_headers = forms.JSONField(
-        required=False,
-        help_text='Such as {"Authorization": "Bearer …"}. Never shown again; empty leaves them.',
-    )
+class TypeFilter(admin.SimpleListFilter):
+    """The types there are, not the values of a million rows."""
 
-    class Meta:
-        model = WebhookEndpoint
-        fields = [
-            "client",
-            "url",
-            "events",
-            "description",
-            "timeout_seconds",
-            "throttle_per_second",
-        ]
+    title = "type"
+    parameter_name = "type"
 
-    def clean_own_headers(self) -> dict[str, str] | None:
-        given = self.cleaned_data["own_headers"]
-        if given is not None and not (
-            isinstance(given, dict) and all(isinstance(value, str) for value in given.values())
-        ):
-            raise forms.ValidationError("Give an object of names and texts.")
-        if given:
-            or_form_error(pack, given)
-        return given
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in sorted(TYPES)]
 
-    def clean_throttle_per_second(self) -> int | None:
-        return or_form_error(endpoints.checked_throttle, self.cleaned_data["throttle_per_second"])
-
-    def clean_url(self) -> str:
-        return or_form_error(endpoints.checked_url, self.cleaned_data["url"])
-
-    def clean_events(self) -> list[str]:
-        return or_form_error(endpoints.checked_events, self.cleaned_data["events"])
-
-    def clean_timeout_seconds(self) -> int:
-        return or_form_error(endpoints.checked_timeout, self.cleaned_data["timeout_seconds"])
-
-
-@admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(ModelAdmin):  # type: ignore[misc]
-    form = EndpointForm
-    list_display = [
-        "url",
-        "client",
-        "events",
-        "is_active",
-        "disabled_reason",
-        "failing_since",
-        "resting_until",
-        "secret_rotation_expires_at",
-    ]
-    list_filter = ["is_active"]
-    list_select_related = ["client"]
-    search_fields = ["url", "client__name"]
-    show_full_result_count = False
-    actions = [
-        "send_test",
-        "rotate_secret",
-        "rotate_secret_slowly",
-        "rotate_secret_at_once",
-        "recover_hour",
-        "recover_day",
-        "recover_week",
-        "enable",
-        "disable",
-    ]
-    fields = [
-        "client",
-        "url",
-        "events",
-        "description",
-        "timeout_seconds",
-        "throttle_per_second",
-        "own_headers",
-        "header_names",
-        "is_active",
-        "disabled_reason",
-        "failing_since",
-        "resting_until",
-        "secret_rotation_expires_at",
-    ]
-    readonly_fields = [
-        "header_names",
-        "is_active",
-        "disabled_reason",
-        "failing_since",
-        "resting_until",
-        "secret_rotation_expires_at",
-    ]
-    autocomplete_fields = ["client"]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return [*self.readonly_fields, "client"] if obj else self.readonly_fields
-
-    def save_model(
-        self, request: HttpRequest, obj: WebhookEndpoint, form: Any, change: Any
-    ) -> None:
-        fields: Any = {
-            name: form.cleaned_data[name]
-            for name in ("url", "events", "description", "timeout_seconds", "throttle_per_second")
-        }
-        if form.cleaned_data["own_headers"] is not None:
-            fields["headers"] = form.cleaned_data["own_headers"]
-        if change:
-            endpoints.update_endpoint(obj, actor=actor_of(request), **fields)
-            return
-        made = endpoints.create_endpoint(obj.client, actor=actor_of(request), **fields)
-        obj.pk = made.pk
-        self._show_secret(request, made.url, made.secret_current)
-
-    def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
-        endpoints.delete_endpoint(obj, actor=actor_of(request))
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        for endpoint in queryset:
-            endpoints.delete_endpoint(endpoint, actor=actor_of(request))
-
-    @admin.action(description="Send a test event", permissions=["change"])
-    def send_test(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        job = partial(endpoints.send_test, actor=actor_of(request))
-        do_each(request, queryset, job, "being tested")
-
-    @admin.action(
-        description="Rotate the secret (the old one signs for 1 h)", permissions=["change"]
-    )
-    def rotate_secret(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        self._rotate(request, queryset, HOUR)
-
-    @admin.action(
-        description="Rotate the secret (the old one signs for 24 h)", permissions=["change"]
-    )
-    def rotate_secret_slowly(
-        self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]
-    ) -> None:
-        self._rotate(request, queryset, 24 * HOUR)
-
-    @admin.action(description="Rotate the secret (the old one is dead)", permissions=["change"])
-    def rotate_secret_at_once(
-        self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]
-    ) -> None:
-        self._rotate(request, queryset, dt.timedelta())
-
-    def _rotate(
-        self, request: HttpRequest, rows: QuerySet[WebhookEndpoint], grace: dt.timedelta
-    ) -> None:
-        for endpoint in rows:
-            seconds = int(grace.total_seconds())
-            secret = endpoints.rotate_secret(endpoint, seconds, actor_of(request))
-            self._show_secret(request, endpoint.url, secret)
-
-    @admin.action(description="Recover the last hour", permissions=["change"])
-    def recover_hour(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        self._recover(request, queryset, HOUR)
-
-    @admin.action(description="Recover the last 24 hours", permissions=["change"])
-    def recover_day(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        self._recover(request, queryset, 24 * HOUR)
-
-    @admin.action(description="Recover the last 7 days", permissions=["change"])
-    def recover_week(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        self._recover(request, queryset, 7 * 24 * HOUR)
-
-    def _recover(
-        self, request: HttpRequest, rows: QuerySet[WebhookEndpoint], span: dt.timedelta
-    ) -> None:
-        job = partial(redelivery.recover, since=timezone.now() - span, actor=actor_of(request))
-        do_each(request, rows, job, "being recovered: what was not accepted is sent again")
-
-    @admin.display(description="Own headers set", empty_value="—")
-    def header_names(self, endpoint: WebhookEndpoint) -> str | None:
-        return ", ".join(sorted(unpack(endpoint.headers))) or None
-
-    @admin.action(description="Enable", permissions=["change"])
-    def enable(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        for endpoint in queryset:
-            endpoints.update_endpoint(endpoint, actor=actor_of(request), is_active=True)
-
-    @admin.action(description="Disable", permissions=["change"])
-    def disable(self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]) -> None:
-        for endpoint in queryset:
-            endpoints.update_endpoint(endpoint, actor=actor_of(request), is_active=False)
-
-    def _show_secret(self, request: HttpRequest, url: str, secret: str) -> None:
-        text = format_html("{}: the secret, shown once: <code>{}</code>", url, secret)
-        self.message_user(request, text, messages.WARNING)
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(type=self.value()) if self.value() else rows
 
 
 @admin.register(Event)
-class EventAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class EventAdmin(CsvList, FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
     empty_text = "No event yet. Discoveries, approvals and changes make them."
+    csv_columns = [
+        "id",
+        "type",
+        "sequence",
+        "client__name",
+        "object_id",
+        "request_id",
+        "created_at",
+    ]
     list_display = ["type", "sequence", "client", "created_at"]
-    list_filter = ["type"]
+    list_filter = [TypeFilter]
     list_select_related = ["client"]
-    search_fields = ["id", "object_id"]
+    id_fields = ["id", "object_id"]
+    search_help_text = "The id of an event or of what it is about."
     show_full_result_count = False
+    paginator = InfinitePaginator
     fields = ["public_id", "type", "client", "sequence", "created_at", "request_id", "content"]
     readonly_fields = ["public_id", "content"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
-        rows: QuerySet[Event] = super().get_queryset(request)
+        rows = without_secrets(super().get_queryset(request), "client")
         match = request.resolver_match
         on_list = match is not None and (match.url_name or "").endswith("_changelist")
         return rows.defer("body") if on_list else rows
@@ -292,19 +147,58 @@ def _wire(start: str, headers: dict[str, str], body: str) -> str:
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class DeliveryAdmin(CsvList, Pictured, Buttons, FoundById, Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
     empty_text = "No delivery yet. Add a webhook: every event it hears makes one."
-    list_display = ["event", "receiver", "state", "tries", "http", "last_error", "created_at"]
+    csv_columns = [
+        "id",
+        "event_id",
+        "event__type",
+        "event__client__name",
+        "endpoint__url",
+        "status",
+        "attempt_number",
+        "last_http_status",
+        "last_error",
+        "next_retry_at",
+        "delivered_at",
+        "created_at",
+    ]
+    list_display = [
+        "what",
+        "client",
+        "receiver",
+        "state",
+        "tries",
+        "http",
+        "last_error",
+        "next_try",
+        "created_at",
+    ]
     fieldsets = [
-        (None, {"fields": ["event", "endpoint", "state", "created_at", "delivered_at"]}),
-        ("Tries", {"fields": ["tries", "http", "last_error", "next_retry_at"]}),
+        (None, {"fields": ["event_link", "endpoint", "state", "created_at", "delivered_at"]}),
+        ("Tries", {"fields": ["tries", "http", "last_error", "next_try"]}),
     ]
     list_filter = ["status"]
-    list_select_related = ["event", "endpoint"]
-    search_fields = ["id", "event__id"]
+    list_select_related = ["event__client", "endpoint"]
+    id_fields = ["id", "event_id"]
+    search_help_text = "The id of a delivery or of its event."
     show_full_result_count = False
+    paginator = InfinitePaginator
     actions = ["redeliver"]
+    actions_submit_line = ["redeliver_this"]
     inlines = [AttemptInline]
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        return lookup == "endpoint__id__exact" or bool(
+            super().lookup_allowed(lookup, value, request)
+        )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
+        rows: QuerySet[Delivery] = super().get_queryset(request)
+        return without_secrets(rows, "event__client", "endpoint").defer("event__body")
+
+    def plots(self, request: HttpRequest) -> list[str]:
+        return [deliveries_plot(timezone.now())]
 
     def title_of(self, delivery: Delivery) -> str:
         return f"{delivery.event} to {delivery.endpoint.url}"
@@ -325,10 +219,44 @@ class DeliveryAdmin(Titled, ReadOnly, ModelAdmin):  # type: ignore[misc]
     def http(self, delivery: Delivery) -> int | None:
         return delivery.last_http_status
 
-    def has_redeliver_permission(self, request: HttpRequest) -> bool:
+    @admin.display(description="Event", ordering="event__type")
+    def what(self, delivery: Delivery) -> str:
+        return str(delivery.event)
+
+    @admin.display(description="Event")
+    def event_link(self, delivery: Delivery) -> str:
+        url = reverse("admin:notifications_event_change", args=[delivery.event_id])
+        return inside_link(url, str(delivery.event))
+
+    @admin.display(description="Client")
+    def client(self, delivery: Delivery) -> str:
+        return str(delivery.event.client)
+
+    @admin.display(description="Next try", ordering="next_retry_at", empty_value="—")
+    def next_try(self, delivery: Delivery) -> str | None:
+        return moment(delivery.next_retry_at) if delivery.status in Delivery.OPEN else None
+
+    def has_redeliver_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("notifications.change_delivery")
 
     @admin.action(description="Send again", permissions=["redeliver"])
-    def redeliver(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
+    def redeliver(self, request: HttpRequest, queryset: Any) -> None:
         job = partial(redelivery.redeliver, actor=actor_of(request))
         do_each(request, queryset, job, "being sent again")
+
+    @unfold_action(description="Send again", permissions=["redeliver"], icon="send")  # type: ignore[untyped-decorator]
+    def redeliver_this(self, request: HttpRequest, delivery: Delivery) -> None:
+        self.redeliver(request, [delivery])
+
+
+def deliveries_plot(now: dt.datetime) -> SafeString:
+    start = now.replace(minute=0, second=0, microsecond=0) - (HOURS - 1) * HOUR
+    hours = [start + n * HOUR for n in range(HOURS)]
+    counted = health.deliveries_by_hour(start)
+    series = [
+        Series(name, tone, [sum(counted[hour, one] for one in members) for hour in hours])
+        for name, (tone, members) in RESULTS.items()
+    ]
+    labels = [f"{hour:%H}h" for hour in hours]
+    empty = "None in 24 hours."
+    return plots.bars("Deliveries of 24 hours (UTC)", labels, series, width=plots.WIDE, empty=empty)

@@ -133,6 +133,8 @@ JOB: Json = {
     "processed": 120,
     "changes": 7,
     "errors": 0,
+    "error_summary": "",
+    "url": "/api/v1/jobs/0195b0e6-4c2d-7b11-9e0a-1d2c3b4a5968",
 }
 DOCUMENT: Json = {
     "id": "0195b0e7-88f1-7d3e-a5c4-9b8a7c6d5e4f",
@@ -372,9 +374,11 @@ TYPES: dict[str, EventType] = {
         ),
         _website_discovered(),
         _parser_dropped(),
-        _job("job.completed", "A crawl job is done.", "success"),
-        _job("job.failed", "A crawl job ended with nothing but errors.", "failed"),
-        _job("job.cancelled", "A crawl job was cancelled.", "cancelled"),
+        _job("job.completed", "A job that somebody asked for is done.", "success"),
+        _job(
+            "job.failed", "A job that somebody asked for ended with nothing but errors.", "failed"
+        ),
+        _job("job.cancelled", "A job that somebody asked for was cancelled.", "cancelled"),
         EventType(
             "summary.daily",
             "What the day before brought, each morning of the client.",

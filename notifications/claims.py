@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from common.crypto import Undecryptable
 from notifications.endpoints import live_secrets
 from notifications.headers import unpack
 from notifications.models import WebhookEndpoint
@@ -53,12 +54,11 @@ SELECT EXISTS (
 # An older delivery of the same object goes first: while it is due, under way, or waiting
 # between its first tries. Any that is under way keeps the others back.
 _HELD_BACK = f"""
-    SELECT FROM notifications_event e2
-    JOIN notifications_delivery d2 ON d2.event_id = e2.id AND d2.endpoint_id = d.endpoint_id
-    WHERE e2.object_id = e.object_id AND d2.id <> d.id
+    SELECT FROM notifications_delivery d2
+    WHERE d2.endpoint_id = d.endpoint_id AND d2.object_id = d.object_id AND d2.id <> d.id
     AND d2.status IN ('pending', 'retrying')
     AND (d2.leased_until > statement_timestamp()
-         OR (e2.sequence < e.sequence
+         OR (d2.sequence < d.sequence
              AND (d2.attempt_number < {HOLDING_TRIES}
                   OR d2.next_retry_at <= statement_timestamp())))
 """
@@ -95,11 +95,11 @@ WITH RECURSIVE open AS ({_OPEN_ENDPOINTS}), ready AS (
 ), chosen AS (
     SELECT taken.id FROM ready, LATERAL (
         SELECT d.id, d.next_retry_at FROM (
-            SELECT d.id, d.event_id, d.endpoint_id, d.next_retry_at
+            SELECT d.id, d.endpoint_id, d.object_id, d.sequence, d.next_retry_at
             FROM notifications_delivery d
             WHERE d.endpoint_id = ready.id AND {_DUE}
             ORDER BY d.next_retry_at LIMIT {WINDOW}
-        ) AS d JOIN notifications_event e ON e.id = d.event_id
+        ) AS d
         WHERE NOT EXISTS ({_HELD_BACK})
         ORDER BY d.next_retry_at LIMIT ready.share
     ) AS taken
@@ -159,7 +159,24 @@ def claim(*, limit: int = BATCH, busy: Collection[uuid.UUID] = ()) -> list[Parce
 
 def _targets(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Target]:
     endpoints = WebhookEndpoint.objects.select_related("client")
-    return {pk: _target(endpoint) for pk, endpoint in endpoints.in_bulk(ids).items()}
+    try:
+        return {pk: _target(endpoint) for pk, endpoint in endpoints.in_bulk(ids).items()}
+    except Undecryptable as error:
+        # What cannot be read must not stop what is meant for others.
+        if len(ids) == 1:
+            return {pk: _unreadable(pk, error) for pk in ids}
+        return {pk: target for one in ids for pk, target in _targets([one]).items()}
+
+
+def _unreadable(pk: uuid.UUID, error: Undecryptable) -> Target:
+    plain = WebhookEndpoint.objects.only("url", "timeout_seconds").get(pk=pk)
+    return Target(
+        id=pk,
+        url=plain.url,
+        timeout_seconds=plain.timeout_seconds,
+        secrets=(),
+        problem=f"secret: {error}",
+    )
 
 
 def _target(endpoint: WebhookEndpoint) -> Target:

@@ -136,7 +136,9 @@ def website_endpoint_urls(website_ids: Collection[uuid.UUID]) -> dict[uuid.UUID,
 def disable_endpoint(endpoint_id: uuid.UUID, *, reason: str) -> None:
     """Switch off what keeps failing, and tell the client through its other endpoints."""
     with transaction.atomic():
-        endpoint = WebhookEndpoint.objects.filter(pk=endpoint_id, is_active=True).first()
+        # Without its secrets: it may be failing because they cannot be read.
+        rows = WebhookEndpoint.objects.only("client_id", "url", "website_id")
+        endpoint = rows.filter(pk=endpoint_id, is_active=True).first()
         if endpoint is None:
             return
         # The feed before the endpoint, as everywhere: two who lock both must not wait for ever.

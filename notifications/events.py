@@ -80,7 +80,7 @@ def _unwritten(drafts: Sequence[EventDraft]) -> list[EventDraft]:
 def _write(drafts: Sequence[EventDraft], feeds: dict[uuid.UUID, Feed]) -> None:
     request_id = current_request_id()
     events = [_event(draft, feeds[draft.client_id], request_id) for draft in drafts]
-    deliveries = _deliveries(drafts, feeds)
+    deliveries = _deliveries(drafts, events)
     copy_in(events)
     copy_in(deliveries)
     notices = _notices(drafts, feeds)
@@ -150,15 +150,22 @@ def _notices(drafts: Sequence[EventDraft], client_ids: Iterable[uuid.UUID]) -> l
     ]
 
 
-def _deliveries(drafts: Sequence[EventDraft], client_ids: Iterable[uuid.UUID]) -> list[Delivery]:
+def _deliveries(drafts: Sequence[EventDraft], events: Sequence[Event]) -> list[Delivery]:
     listeners: dict[uuid.UUID, list[WebhookEndpoint]] = {}
-    active = WebhookEndpoint.objects.filter(client_id__in=list(client_ids), is_active=True)
+    client_ids = {draft.client_id for draft in drafts}
+    active = WebhookEndpoint.objects.filter(client_id__in=client_ids, is_active=True)
     for endpoint in active.only("client_id", "events", "website_id"):
         listeners.setdefault(endpoint.client_id, []).append(endpoint)
     now = timezone.now()
     return [
-        Delivery(event_id=draft.id, endpoint=endpoint, next_retry_at=now)
-        for draft in drafts
+        Delivery(
+            event_id=event.pk,
+            endpoint=endpoint,
+            object_id=event.object_id,
+            sequence=event.sequence,
+            next_retry_at=now,
+        )
+        for draft, event in zip(drafts, events, strict=True)
         for endpoint in listeners.get(draft.client_id, [])
         if _hears(endpoint, draft)
     ]

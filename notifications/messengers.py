@@ -5,11 +5,13 @@ dials is checked at the very moment it is dialled. See docs/decisions/0006-appri
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +26,8 @@ from common.guard import Policy, check_target
 URL_CHARS = 2048
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 10.0
+# A service that answers drop by drop keeps within the two above for ever.
+TOTAL_SECONDS = 30.0
 MAIL_PORTS = frozenset({25, 465, 587, 2525})
 # Services with one address of their own, spoken to over TLS by requests.
 HOSTED = frozenset(
@@ -85,14 +89,14 @@ def checked_url(url: str) -> str:
 def send(url: str, *, title: str, body: str) -> None:
     """Send one message; raises ``NotSent`` or a refusal when that cannot be done."""
     service = _service(checked_url(url))
-    with _inside_the_guard(_policy()):
+    with _inside_the_guard(_Call(_policy())) as call:
         try:
             sent = service.notify(body=body, title=title)
         except Refused:
             raise
         except Exception as error:  # noqa: BLE001 - the plug-ins raise whatever they like
             raise NotSent(f"the service failed: {type(error).__name__}") from None
-        if _guarded.refused:
+        if call.refused:
             raise UrlBlocked("The address of this service cannot be used.", attr="url")
     if not sent:
         raise NotSent("the service refused the message or did not answer")
@@ -137,41 +141,74 @@ def _policy() -> Policy:
     return replace(policy, ports=policy.ports | MAIL_PORTS)
 
 
+@dataclass
+class _Call:
+    """What is dialled for one message, and how to end it."""
+
+    policy: Policy
+    refused: bool = False
+    over: bool = False
+    lines: list[socket.socket] = field(default_factory=list)
+
+    def dial(self, line: socket.socket, address: Any) -> None:
+        self.check(address)
+        # A second handle on the same connection: the plug-in's own may be wrapped in TLS.
+        self.lines.append(socket.socket(fileno=os.dup(line.fileno())))
+        if self.over:
+            self.refuse()
+
+    def check(self, address: Any) -> None:
+        try:
+            host, port = address[:2]
+            self.policy.check([ip_address(host)], port)
+        except (UrlBlocked, ValueError, TypeError):
+            self.refused = True
+            self.refuse()
+
+    def refuse(self) -> None:
+        raise ConnectionRefusedError("refused by the guard")
+
+    def hang_up(self) -> None:
+        self.over = True
+        for line in self.lines:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for line in self.lines:
+            line.close()
+
+
 @contextmanager
-def _inside_the_guard(policy: Policy) -> Iterator[None]:
-    """Whatever this thread dials meanwhile is checked first."""
+def _inside_the_guard(call: _Call) -> Iterator[_Call]:
+    """Whatever this thread dials meanwhile is checked first, and over when time is up."""
     with _hooked:
         if not _hooks:
             # Hooks cannot be taken away again; this one does nothing to other threads.
             sys.addaudithook(_watch)
             _hooks.append(True)
-    _guarded.policy, _guarded.refused = policy, False
+    alarm = threading.Timer(TOTAL_SECONDS, call.hang_up)
+    alarm.start()
+    _guarded.call = call
     try:
-        yield
+        yield call
     finally:
-        _guarded.policy = None
+        _guarded.call = None
+        alarm.cancel()
+        alarm.join()
+        call.close()
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     if not event.startswith(("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn")):
         return
-    policy = getattr(_guarded, "policy", None)
-    if policy is None:
+    call: _Call | None = getattr(_guarded, "call", None)
+    if call is None:
         return
-    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
-        _check_address(policy, arguments[1])
+    if event == "socket.connect":
+        call.dial(*arguments)
+    elif event in ("socket.sendto", "socket.sendmsg"):
+        call.check(arguments[1])
     elif not event.startswith("socket."):
-        _refuse()
-
-
-def _check_address(policy: Policy, address: Any) -> None:
-    try:
-        host, port = address[:2]
-        policy.check([ip_address(host)], port)
-    except (UrlBlocked, ValueError, TypeError):
-        _refuse()
-
-
-def _refuse() -> None:
-    _guarded.refused = True
-    raise ConnectionRefusedError("refused by the guard")
+        call.refused = True
+        call.refuse()

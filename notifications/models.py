@@ -140,6 +140,9 @@ class Delivery(Record):
     endpoint = models.ForeignKey(
         WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries"
     )
+    # As the event has them, so that a claim finds the order of an object in one index.
+    object_id = models.UUIDField(null=True, blank=True, editable=False)
+    sequence = models.BigIntegerField(db_default=0, editable=False)
     status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
     attempt_number = models.PositiveSmallIntegerField(default=0)
     next_retry_at = models.DateTimeField()
@@ -162,6 +165,11 @@ class Delivery(Record):
                 fields=["endpoint", "next_retry_at"],
                 condition=Q(status__in=["pending", "retrying"]),
                 name="delivery_due",
+            ),
+            models.Index(
+                fields=["endpoint", "object_id", "sequence"],
+                condition=Q(status__in=["pending", "retrying"]),
+                name="delivery_object",
             ),
             models.Index(fields=["endpoint", "-created_at"], name="delivery_endpoint"),
             models.Index(fields=["-created_at", "-id"], name="delivery_newest"),

@@ -6,67 +6,82 @@ Like webhooks they are rows first: a sender that dies leaves a lease that ends.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Sequence
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
+from common.crypto import Undecryptable
 from common.errors import Refused
 from notifications import messengers, wording
+from notifications.events import CLIENT_SECRETS
 from notifications.models import Channel, Notice
+from notifications.timing import after_quiet, zone_of
 
 BATCH = 500
-# Longer than a handful of messages may take, each with 5 s to connect and 10 s to answer.
+# Longer than the few messages of one channel may take, see messengers.TOTAL_SECONDS.
 LEASE = dt.timedelta(seconds=180)
 # More than this at once become one message: nobody reads fifty.
 SINGLE = 3
 MAX_TRIES = 5
-CHANNELS = 20
+# The notices it tells, its title and its text.
+Message = tuple[Sequence[Notice], str, str]
 
 
 def has_due() -> bool:
-    return _due_channels(timezone.now()).exists()
+    return _due_channels().exists()
 
 
-def send_due() -> int:
+def send_due(max_seconds: float = 60) -> int:
     """Send what is due, channel by channel; answers how many messages were tried."""
-    return sum(_send_to(channel) for channel in _lease())
+    deadline, messages = time.monotonic() + max_seconds, 0
+    while time.monotonic() < deadline and (channel := _lease()):
+        messages += _send_to(channel)
+    return messages
 
 
-def _due_channels(now: dt.datetime) -> QuerySet[Channel]:
+def _due_channels() -> QuerySet[Channel]:
     waiting = Notice.objects.filter(
-        channel=OuterRef("pk"), status=Notice.Status.PENDING, due_at__lte=now
+        channel=OuterRef("pk"), status=Notice.Status.PENDING, due_at__lte=Now()
     )
-    free = Q(leased_until=None) | Q(leased_until__lte=now)
-    return Channel.objects.filter(free, Exists(waiting), is_active=True)
+    free = Q(leased_until=None) | Q(leased_until__lte=Now())
+    # The address is read where it is used: one that no key opens must stop nobody else.
+    rows = Channel.objects.select_related("client").defer("url", *CLIENT_SECRETS)
+    return rows.filter(free, Exists(waiting), is_active=True)
 
 
 @transaction.atomic
-def _lease() -> list[Channel]:
-    now = timezone.now()
-    rows = _due_channels(now).select_for_update(skip_locked=True).order_by("pk")
-    channels = list(rows[:CHANNELS])
-    Channel.objects.filter(pk__in=[c.pk for c in channels]).update(leased_until=now + LEASE)
-    return channels
+def _lease() -> Channel | None:
+    """One at a time: a lease taken early would end while others are still being told."""
+    rows = _due_channels().select_for_update(skip_locked=True, of=("self",))
+    channel = rows.order_by("pk").first()
+    if channel:
+        Channel.objects.filter(pk=channel.pk).update(leased_until=Now() + LEASE)
+    return channel
 
 
 def _send_to(channel: Channel) -> int:
-    due = Notice.objects.filter(
-        channel=channel, status=Notice.Status.PENDING, due_at__lte=timezone.now()
-    )
-    notices = list(due.select_related("event").order_by("event__sequence")[:BATCH])
-    messages = _messages(channel, notices)
+    now = timezone.now()
+    due = Notice.objects.filter(channel=channel, status=Notice.Status.PENDING, due_at__lte=Now())
+    messages: list[Message] = []
+    woken = after_quiet(channel, now, zone_of(channel.client.timezone))
+    if woken > now:
+        # A try before failed, or the sender comes late, or the hours were changed meanwhile.
+        due.update(due_at=woken)
+    else:
+        notices = list(due.select_related("event").order_by("event__sequence")[:BATCH])
+        messages = _messages(channel, notices)
     for group, title, body in messages:
         _deliver(channel, group, title, body)
     Channel.objects.filter(pk=channel.pk).update(leased_until=None)
     return len(messages)
 
 
-def _messages(
-    channel: Channel, notices: Sequence[Notice]
-) -> list[tuple[Sequence[Notice], str, str]]:
+def _messages(channel: Channel, notices: Sequence[Notice]) -> list[Message]:
     at_once = channel.digest == Channel.Digest.IMMEDIATE and len(notices) <= SINGLE
     if at_once or len(notices) == 1:
         return [([notice], *wording.message(channel, notice.event)) for notice in notices]
@@ -79,7 +94,7 @@ def _deliver(channel: Channel, notices: Sequence[Notice], title: str, body: str)
     mine = Channel.objects.filter(pk=channel.pk)
     try:
         messengers.send(channel.url, title=title, body=body)
-    except (messengers.NotSent, Refused) as error:
+    except (messengers.NotSent, Refused, Undecryptable) as error:
         _fail(rows, notices, str(error)[:255])
         mine.update(last_error=str(error)[:255])
     else:

@@ -101,11 +101,18 @@ def _add_missing(endpoint: WebhookEndpoint, since: dt.datetime, until: dt.dateti
         events = events.filter(website_id=endpoint.website_id)
     missing = events.exclude(deliveries__endpoint=endpoint).order_by("sequence")
     now, count = timezone.now(), 0
-    ids = list(missing.values_list("pk", flat=True))
-    for start in range(0, len(ids), CHUNK):
+    found = list(missing.values_list("pk", "object_id", "sequence"))
+    for start in range(0, len(found), CHUNK):
         rows = [
-            Delivery(id=uuid7(), event_id=pk, endpoint=endpoint, next_retry_at=now)
-            for pk in ids[start : start + CHUNK]
+            Delivery(
+                id=uuid7(),
+                event_id=pk,
+                endpoint=endpoint,
+                object_id=object_id,
+                sequence=sequence,
+                next_retry_at=now,
+            )
+            for pk, object_id, sequence in found[start : start + CHUNK]
         ]
         count += len(Delivery.objects.bulk_create(rows))
     return count

@@ -23,6 +23,7 @@ DISABLE_AFTER = dt.timedelta(days=5)
 DISABLE_TRIES = 10
 # An endpoint that is away is asked again after as long as it has been away, within these.
 REST_SECONDS = (5.0, 300.0)
+HEALTH = ("failing_since", "failures_in_row", "resting_until")
 
 _SETTLE = """
 UPDATE notifications_delivery d
@@ -46,12 +47,21 @@ _PARK = f"""
 UPDATE notifications_delivery d
 SET next_retry_at = stuck.next_retry_at
 FROM notifications_delivery stuck
-JOIN notifications_event se ON se.id = stuck.event_id
-JOIN notifications_event e ON e.object_id = se.object_id AND e.sequence > se.sequence
 WHERE stuck.id = ANY(%s) AND stuck.status = 'retrying' AND stuck.attempt_number < {HOLDING_TRIES}
-AND d.event_id = e.id AND d.endpoint_id = stuck.endpoint_id
+AND d.endpoint_id = stuck.endpoint_id AND d.object_id = stuck.object_id
+AND d.sequence > stuck.sequence
 AND d.status IN ('pending', 'retrying') AND d.next_retry_at < stuck.next_retry_at
 """  # noqa: S608
+
+# What waited for one that is over, however that came about, waits no longer.
+_RELEASE = """
+UPDATE notifications_delivery d
+SET next_retry_at = statement_timestamp()
+FROM notifications_delivery over
+WHERE over.id = ANY(%s) AND over.status IN ('success', 'exhausted')
+AND d.endpoint_id = over.endpoint_id AND d.object_id = over.object_id
+AND d.status = 'pending' AND d.next_retry_at > statement_timestamp()
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,8 @@ def record(outcomes: Sequence[Outcome]) -> None:
     with transaction.atomic():
         existing = _lock(outcomes)
         _write(outcomes, verdicts)
-        _park([outcome.parcel.delivery_id for outcome in outcomes if not outcome.succeeded])
+        _move_others(_PARK, [one.parcel.delivery_id for one in outcomes if not one.succeeded])
+        _move_others(_RELEASE, [one.parcel.delivery_id for one in outcomes if one.parcel.fence > 1])
         DeliveryAttempt.objects.bulk_create(
             _attempt(outcome) for outcome in outcomes if outcome.parcel.delivery_id in existing
         )
@@ -110,10 +121,10 @@ def _write(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> None:
         cursor.execute(_SETTLE, columns)
 
 
-def _park(failed: list[uuid.UUID]) -> None:
-    if failed:
+def _move_others(statement: str, because_of: list[uuid.UUID]) -> None:
+    if because_of:
         with connection.cursor() as cursor:
-            cursor.execute(_PARK, [cast(Any, failed)])
+            cursor.execute(statement, [cast(Any, because_of)])
 
 
 def _attempt(outcome: Outcome) -> DeliveryAttempt:
@@ -142,7 +153,8 @@ def _note_health(
     well = [pk for pk, health in healths.items() if health.succeeded]
     unchanged = Q(pk__in=well, failing_since=None, failures_in_row=0)
     # Locked in one order: two senders may meet on the same endpoints.
-    rows = WebhookEndpoint.objects.filter(pk__in=list(healths)).exclude(unchanged).order_by("pk")
+    rows = WebhookEndpoint.objects.only(*HEALTH, "throttle_per_second").order_by("pk")
+    rows = rows.filter(pk__in=list(healths)).exclude(unchanged)
     endpoints = list(rows.select_for_update(no_key=True))
     for endpoint in endpoints:
         if healths[endpoint.pk].succeeded:
@@ -173,8 +185,8 @@ def _recover(endpoint: WebhookEndpoint) -> None:
         endpoint.resting_until = None
     _save_health(endpoint)
     if was_away:
-        # What failed meanwhile need not wait for hours now that somebody answers.
-        waiting = Delivery.objects.filter(endpoint=endpoint, status=Delivery.Status.RETRYING)
+        # What waits since then need not wait for hours now that somebody answers.
+        waiting = Delivery.objects.filter(endpoint=endpoint, status__in=Delivery.OPEN)
         now = timezone.now()
         waiting.filter(next_retry_at__gt=now).update(next_retry_at=now)
 
@@ -194,7 +206,7 @@ def _worsen(endpoint: WebhookEndpoint, health: Health, now: dt.datetime) -> None
 
 
 def _save_health(endpoint: WebhookEndpoint) -> None:
-    endpoint.save(update_fields=["failing_since", "failures_in_row", "resting_until"])
+    endpoint.save(update_fields=HEALTH)
 
 
 def _disable(

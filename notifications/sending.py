@@ -37,6 +37,8 @@ class Target:
     secrets: tuple[str, ...] = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     throttled: bool = False
+    # Why nothing can be sent there.
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ def request_headers(
 async def send(egress: Egress, parcel: Parcel) -> Outcome:
     """One signed POST; every failure that can come from outside is an outcome."""
     attempted_at, started = timezone.now(), time.monotonic()
+    if parcel.target.problem:
+        return Outcome(parcel, attempted_at, error=parcel.target.problem)
     headers = _sign(parcel, int(attempted_at.timestamp()))
     unanswered = Outcome(
         parcel,

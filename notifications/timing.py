@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from notifications.models import Channel
 
 DAILY_AT = dt.time(8)
+HOUR = dt.timedelta(hours=1)
+DAY = dt.timedelta(days=1)
 
 
 def zone_of(name: str) -> dt.tzinfo:
@@ -18,25 +20,36 @@ def zone_of(name: str) -> dt.tzinfo:
 
 
 def due_at(channel: Channel, now: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
-    local = now.astimezone(zone)
+    due = now
     if channel.digest == Channel.Digest.HOURLY:
-        local = local.replace(minute=0, second=0, microsecond=0) + dt.timedelta(hours=1)
+        due = _next_hour(now, zone)
     elif channel.digest == Channel.Digest.DAILY:
-        local = _next(local, DAILY_AT)
-    return _after_quiet(channel, local).astimezone(dt.UTC)
+        due = _next(now, DAILY_AT, zone)
+    return after_quiet(channel, due, zone)
 
 
-def _after_quiet(channel: Channel, local: dt.datetime) -> dt.datetime:
+def after_quiet(channel: Channel, moment: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    """The moment itself, or the end of the quiet hours that it lies in."""
     start, end = channel.quiet_from, channel.quiet_until
     if start is None or end is None or start == end:
-        return local
-    at = local.time()
+        return moment
+    at = moment.astimezone(zone).time()
     quiet = start <= at < end if start < end else at >= start or at < end
-    return _next(local, end) if quiet else local
+    return _next(moment, end, zone) if quiet else moment
 
 
-def _next(local: dt.datetime, at: dt.time) -> dt.datetime:
-    today = dt.datetime.combine(local.date(), at, tzinfo=local.tzinfo)
-    if today > local:
-        return today
-    return dt.datetime.combine(local.date() + dt.timedelta(days=1), at, tzinfo=local.tzinfo)
+def _next_hour(now: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    local = now.astimezone(zone)
+    begun = dt.timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
+    return now.astimezone(dt.UTC) - begun + HOUR
+
+
+def _next(now: dt.datetime, at: dt.time, zone: dt.tzinfo) -> dt.datetime:
+    """The next moment when clocks there show this time; in autumn they may show it twice."""
+    today = now.astimezone(zone).date()
+    moments = (
+        dt.datetime.combine(day, at.replace(fold=fold), tzinfo=zone).astimezone(dt.UTC)
+        for day in (today, today + DAY)
+        for fold in (0, 1)
+    )
+    return next(moment for moment in moments if moment > now)

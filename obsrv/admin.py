@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -21,12 +22,24 @@ from django_celery_beat.models import (
 from django_celery_results import admin as _results  # noqa: F401
 from django_celery_results.models import GroupResult, TaskResult
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import action as unfold_action
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.admin import Audited, actor_of
-from common.console import BAD, GOOD, WARN, ReadOnly, Titled, badge, do_each, inside_link, moment
-from monitoring import websites
+from common.console import (
+    BAD,
+    GOOD,
+    WARN,
+    Buttons,
+    ReadOnly,
+    Titled,
+    badge,
+    do_each,
+    inside_link,
+    moment,
+)
+from common.console_csv import CsvList
 from monitoring.models import Website
 from monitoring.schedules import (
     TASK,
@@ -38,6 +51,8 @@ from monitoring.schedules import (
     with_last_slot,
     words_of,
 )
+from obsrv import schedule_control
+from obsrv.schedule_control import website_of
 
 WEBSITE_MIN_SECONDS = 60
 MINUTE, HOUR = 60, 3600
@@ -142,12 +157,28 @@ class ScheduleForm(beat.PeriodicTaskForm):  # type: ignore[misc]
 
 
 @admin.register(PeriodicTask)
-class PeriodicTaskAdmin(Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  # type: ignore[misc]
+class PeriodicTaskAdmin(CsvList, Buttons, Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  # type: ignore[misc]
     form = ScheduleForm
+    csv_columns = [
+        "name",
+        "description",
+        "task",
+        "interval__every",
+        "interval__period",
+        "crontab__minute",
+        "crontab__hour",
+        "crontab__day_of_week",
+        "crontab__timezone",
+        "enabled",
+        "last_run_at",
+        "total_run_count",
+    ]
     change_form_template = None
     date_hierarchy = None
-    list_display = ["label", "words", "on", "last_run", "next_run"]
+    list_display = ["label", "words", "zone", "on", "last_run", "next_run"]
     list_filter = ["enabled", "task"]
+    actions = ["run_tasks", "enable_tasks", "disable_tasks"]
+    actions_submit_line = ["run_this", "toggle_this"]
     search_fields = ["name", "description", "task"]
     readonly_fields = ["last_run", "words", "next_run", "website_link"]
     task_fields = ["regtask", "task", "args", "kwargs"]
@@ -176,13 +207,29 @@ class PeriodicTaskAdmin(Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  #
         return rows.prefetch_related(Prefetch("website", shops))
 
     @admin.action(description="Run now", permissions=["change"])
-    def run_tasks(self, request: HttpRequest, queryset: QuerySet[PeriodicTask]) -> None:
-        """A website is crawled beside its schedule: a message alone would find no slot due."""
-        mine = [website for task in queryset if (website := _website_of(task))]
-        actor = actor_of(request)
-        do_each(request, mine, lambda one: websites.crawl_now(one, actor=actor), "being crawled")
-        if others := queryset.exclude(task=TASK):
-            super().run_tasks(request, others)
+    def run_tasks(self, request: HttpRequest, queryset: Any) -> None:
+        job = partial(schedule_control.run_now, actor=actor_of(request))
+        do_each(request, queryset, job, "started")
+
+    @admin.action(description="Switch on", permissions=["change"])
+    def enable_tasks(self, request: HttpRequest, queryset: QuerySet[PeriodicTask]) -> None:
+        self._switch(request, queryset, on=True)
+
+    @admin.action(description="Switch off", permissions=["change"])
+    def disable_tasks(self, request: HttpRequest, queryset: QuerySet[PeriodicTask]) -> None:
+        self._switch(request, queryset, on=False)
+
+    def _switch(self, request: HttpRequest, queryset: Any, *, on: bool) -> None:
+        job = partial(schedule_control.switch, on=on, actor=actor_of(request))
+        do_each(request, queryset, job, f"switched {'on' if on else 'off'}")
+
+    @unfold_action(description="Run now", permissions=["change"], icon="play_arrow")  # type: ignore[untyped-decorator]
+    def run_this(self, request: HttpRequest, task: PeriodicTask) -> None:
+        self.run_tasks(request, [task])
+
+    @unfold_action(description="Switch on or off", permissions=["change"], icon="toggle_on")  # type: ignore[untyped-decorator]
+    def toggle_this(self, request: HttpRequest, task: PeriodicTask) -> None:
+        self._switch(request, [task], on=not task.enabled)
 
     def title_of(self, task: PeriodicTask) -> str:
         return self.label(task)
@@ -190,12 +237,12 @@ class PeriodicTaskAdmin(Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  #
     @admin.display(description="Schedule of", ordering="name")
     def label(self, task: PeriodicTask) -> str:
         # The entry of a website is named by its id and described by its name.
-        website = _website_of(task)
+        website = website_of(task)
         return website.name if website else str(task.name).removeprefix("obsrv: ").capitalize()
 
     @admin.display(description="Website", empty_value="—")
     def website_link(self, task: PeriodicTask) -> str | None:
-        website = _website_of(task)
+        website = website_of(task)
         if website is None:
             return None
         url = reverse("admin:monitoring_website_change", args=[website.pk])
@@ -209,6 +256,10 @@ class PeriodicTaskAdmin(Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  #
     def words(self, task: PeriodicTask) -> str:
         return words_of(task)
 
+    @admin.display(description="Time zone", empty_value="—")
+    def zone(self, task: PeriodicTask) -> str | None:
+        return str(task.crontab.timezone) if task.crontab else None
+
     @admin.display(description="Last run", ordering="last_run_at", empty_value="—")
     def last_run(self, task: PeriodicTask) -> str | None:
         return moment(_last_run_of(task))
@@ -219,12 +270,8 @@ class PeriodicTaskAdmin(Titled, Audited, beat.PeriodicTaskAdmin, ModelAdmin):  #
 
 
 def _last_run_of(task: PeriodicTask) -> dt.datetime | None:
-    website = _website_of(task)
+    website = website_of(task)
     return last_run_at(website) if website else task.last_run_at
-
-
-def _website_of(task: PeriodicTask) -> Website | None:
-    return getattr(task, "website", None)
 
 
 class UsedBy(beat.PeriodicTaskInline, TabularInline):  # type: ignore[misc]
@@ -276,11 +323,12 @@ class IntervalScheduleAdmin(ScheduleRowAdmin, beat.IntervalScheduleAdmin):  # ty
 
 
 @admin.register(TaskResult)
-class TaskResultAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class TaskResultAdmin(CsvList, ReadOnly, ModelAdmin):  # type: ignore[misc]
+    csv_columns = ["task_id", "task_name", "periodic_task_name", "status", "worker", "date_done"]
     list_display = ["date_done", "task_name", "periodic_task_name", "state", "worker"]
     empty_text = "No results: the tasks of Obsrv keep theirs in jobs and deliveries."
-    list_filter = ["status", "task_name"]
-    search_fields = ["=task_id"]
+    list_filter = ["status"]
+    search_fields = ["=task_id", "=task_name"]
     show_full_result_count = False
     paginator = InfinitePaginator
 

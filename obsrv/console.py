@@ -34,6 +34,13 @@ def _at_products(request: HttpRequest) -> bool:
     return request.path.startswith(products) and request.path != debugger
 
 
+def _at_errors(request: HttpRequest) -> bool:
+    """Not at their groups, whose address lies below theirs."""
+    groups = str(reverse_lazy("admin:crawling_crawlerror_groups"))
+    errors = str(reverse_lazy("admin:crawling_crawlerror_changelist"))
+    return request.path.startswith(errors) and request.path != groups
+
+
 def _group(title: str, *items: Item) -> Item:
     return {"title": title, "separator": True, "items": list(items)}
 
@@ -67,7 +74,9 @@ NAVIGATION = [
         _item("Domains", "dns", "crawling", "domain"),
         _item("Proxies", "vpn_lock", "crawling", "proxy"),
         _item("Stored pages", "description", "crawling", "storedpage"),
-        _item("Errors", "error", "crawling", "crawlerror"),
+        _item("Errors", "error", "crawling", "crawlerror") | {"active": _at_errors},
+        _item("Error groups", "stacks", "crawling", "crawlerror")
+        | {"link": reverse_lazy("admin:crawling_crawlerror_groups")},
     ),
     _group(
         "Notifications",
@@ -82,10 +91,17 @@ NAVIGATION = [
         _item("API keys", "key", "accounts", "apikey"),
         _item("Operators", "person", "accounts", "user"),
         _item("Groups", "group", "auth", "group"),
+        _item("Locked logins", "lock_clock", "accounts", "failedlogin"),
         _item("Audit log", "history", "accounts", "auditentry"),
     ),
     _group(
         "System",
+        {
+            "title": "How it is doing",
+            "icon": "monitor_heart",
+            "link": reverse_lazy("system"),
+            "permission": lambda request: request.user.has_perm("accounts.view_system"),
+        },
         _item("Schedules", "schedule", "django_celery_beat", "periodictask"),
         _item("Cron lines", "calendar_month", "django_celery_beat", "crontabschedule"),
         _item("Intervals", "timer", "django_celery_beat", "intervalschedule"),

@@ -43,7 +43,7 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> HttpResponse:
-    reasons = {name: text for name, check in CHECKS.items() if (text := _failure(check))}
+    reasons = {name: text for name, check in CHECKS.items() if (text := failure_of(check))}
     if not reasons:
         return JsonResponse({"status": "ready", "checks": dict.fromkeys(CHECKS, "ok")})
     detail = "Not ready: " + "; ".join(f"{name}: {text}" for name, text in reasons.items())
@@ -69,7 +69,7 @@ def forget_heartbeats() -> None:
         server.delete(*(tasks.HEARTBEAT.format(name) for name in HEARTBEATS))
 
 
-def _failure(check: Callable[[], None]) -> str | None:
+def failure_of(check: Callable[[], None]) -> str | None:
     try:
         check()
     except NotReady as error:

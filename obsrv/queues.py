@@ -11,15 +11,15 @@ from kombu.exceptions import OperationalError
 PATIENCE_SECONDS = 1.0
 # Asking takes a second: probes that come often share an answer.
 KEPT_SECONDS = 10
-_lately: dict[str, tuple[float, list[str]]] = {}
+_lately: dict[str, tuple[float, dict[str, list[str]]]] = {}
 
 
 class BrokerAway(Exception):
     """The broker does not answer."""
 
 
-def unattended() -> list[str]:
-    """Queues that no worker takes messages from."""
+def attended() -> dict[str, list[str]]:
+    """The workers of each queue that has any."""
     try:
         with current_app.connection_for_write() as connection:
             connection.ensure_connection(max_retries=1, timeout=2)
@@ -29,16 +29,32 @@ def unattended() -> list[str]:
             replies = inspect.active_queues() or {}
     except (OperationalError, OSError) as error:
         raise BrokerAway(str(error)) from error
-    attended = {queue["name"] for queues in replies.values() for queue in queues}
-    return [queue.name for queue in settings.CELERY_TASK_QUEUES if queue.name not in attended]
+    found: dict[str, list[str]] = {}
+    for worker, listened in replies.items():
+        for queue in listened:
+            found.setdefault(queue["name"], []).append(worker)
+    return found
+
+
+def attended_lately() -> dict[str, list[str]]:
+    asked_at, found = _lately.get("", (0.0, {}))
+    if not asked_at or time.monotonic() - asked_at > KEPT_SECONDS:
+        found = attended()
+        _lately[""] = time.monotonic(), found
+    return found
+
+
+def unattended() -> list[str]:
+    """Queues that no worker takes messages from."""
+    return _missing(attended())
 
 
 def unattended_lately() -> list[str]:
-    asked_at, missing = _lately.get("", (0.0, []))
-    if not asked_at or time.monotonic() - asked_at > KEPT_SECONDS:
-        missing = unattended()
-        _lately[""] = time.monotonic(), missing
-    return missing
+    return _missing(attended_lately())
+
+
+def _missing(found: dict[str, list[str]]) -> list[str]:
+    return [queue.name for queue in settings.CELERY_TASK_QUEUES if queue.name not in found]
 
 
 def forget() -> None:

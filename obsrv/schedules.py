@@ -20,6 +20,7 @@ class Needed:
     daily_at: tuple[int, int] = (0, 0)
 
 
+RETENTION = "obsrv: retention"
 NEEDED = (
     Needed(
         "obsrv: crawl sweep",
@@ -71,7 +72,7 @@ NEEDED = (
         daily_at=(2, 50),
     ),
     Needed(
-        "obsrv: retention",
+        RETENTION,
         "monitoring.tasks.apply_retention",
         "Keeps monthly statistics and removes history past each website's retention.",
         expire_seconds=3600,

@@ -58,8 +58,6 @@ PUBLIC_URL = env.str("PUBLIC_URL", default=f"http://localhost:{PORT}").rstrip("/
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=PRODUCTION)
-# Health checks come from inside, without TLS.
-SECURE_REDIRECT_EXEMPT = [r"^health"]
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
 # Health checks come from inside, without TLS.
@@ -95,6 +93,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "common.requests.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "obsrv.policy.ConsolePolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -312,6 +311,8 @@ JOB_CONSUMERS = {
     "monitor": "monitoring.health.finish_run",
     "urls": "monitoring.runs.finish_second_look",
 }
+# Who hears of every job that is over.
+JOB_NEWS = "monitoring.job_news.tell"
 # Asked before stored pages are removed: which of these hashes are still needed?
 PAGE_KEEPERS = {"monitoring": "monitoring.evidence.pages_to_keep"}
 PAGE_RETENTION_DAYS = env.int_between("PAGE_RETENTION_DAYS", 1, 3650, default=30)
@@ -368,6 +369,9 @@ UNFOLD = {
         {"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}obsrv/icon.svg"}
     ],
     "SHOW_HISTORY": True,
+    "STYLES": [f"{STATIC_URL}common/console.css"],
+    "SCRIPTS": [f"{STATIC_URL}common/console.js", f"{STATIC_URL}common/countdown.js"],
     "DASHBOARD_CALLBACK": "obsrv.dashboard.add_overview",
     "SIDEBAR": {"show_search": True, "navigation": NAVIGATION},
+    "LOGIN": {"form": "accounts.login_form.LoginForm"},
 }

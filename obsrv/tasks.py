@@ -20,6 +20,7 @@ HEARTBEAT_KEPT_SECONDS = 300
 # By name: each is the affair of its own layer.
 PURGES = (
     "accounts.webhook_secrets.drop_expired",
+    "accounts.logins.forget_old",
     "common.drf.idempotency.purge_idempotent",
     "notifications.retention.purge_deliveries",
     "notifications.retention.purge_notices",

@@ -147,6 +147,11 @@ class LedgerEntry(models.Model):
             models.Index(fields=["domain", "-started_at"], name="ledger_domain"),
             models.Index(fields=["task_id"], name="ledger_task"),
             models.Index(fields=["started_at"], name="ledger_age"),
+            models.Index(
+                fields=["proxy_id", "-started_at"],
+                condition=Q(proxy_id__isnull=False),
+                name="ledger_proxy",
+            ),
         ]
 
     def __str__(self) -> str:

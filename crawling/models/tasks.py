@@ -208,6 +208,7 @@ class CrawlError(models.Model):
         indexes = [
             models.Index(fields=["fingerprint", "-occurred_at"], name="crawl_error_group"),
             models.Index(fields=["domain", "-occurred_at"], name="crawl_error_domain"),
+            models.Index(fields=["-occurred_at", "-id"], name="crawl_error_newest"),
         ]
 
     def __str__(self) -> str:

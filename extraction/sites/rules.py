@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -17,6 +18,9 @@ from extraction.readings import Reading
 from extraction.stock import read_quantity, read_stock
 from extraction.texts import clean
 
+# The first class or id in the last step of a selector.
+VALUES = re.compile(r"\[[^\]]*\]|\([^)]*\)")
+TARGET = re.compile(r"[#.]([\w-]+)[^\s>+~]*\Z")
 MONEY = ("price", "list_price", "unit_price")
 
 
@@ -54,12 +58,32 @@ def read_rules(parser: Parser, tree: LexborHTMLParser, hints: Hints, currency: s
     """What the rules of a parser find on a page."""
     reading = Reading(Method.SITE)
     own = tuple(Rule(**rule) for rule in hints.options.get("rules", ()) if _is_rule(rule))
-    for rule in own + parser.rules:
+    for rule in own + _present(parser.rules, tree):
         if rule.name not in reading.fields:
             _apply(rule, tree, reading, currency)
     if parser.variants is not None:
         reading.variants = parser.variants(tree)
     return reading
+
+
+def _present(rules: tuple[Rule, ...], tree: LexborHTMLParser) -> tuple[Rule, ...]:
+    """The rules that may find something: one search for all costs as much as for two."""
+    if not rules:
+        return ()
+    names: set[str] = set()
+    for element in tree.css(", ".join(rule.selector for rule in rules)):
+        attributes = element.attributes
+        names.update((attributes.get("class") or "").split(), [attributes.get("id") or ""])
+        names.add("")
+    return tuple(rule for rule in rules if not names.isdisjoint(_targets(rule.selector)))
+
+
+@lru_cache(maxsize=1_000)
+def _targets(selector: str) -> frozenset[str]:
+    """For each alternative the class or id of the element it finds; empty where it has none."""
+    parts = VALUES.sub("[]", selector).split(",")
+    found = (TARGET.search(part.strip()) for part in parts)
+    return frozenset(one.group(1) if one is not None else "" for one in found)
 
 
 def _is_rule(rule: Any) -> bool:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from monitoring.admin import alerts, changes, found_urls, history, products, websites
+from monitoring.admin import alerts, candidates, changes, found_urls, history, products, websites
 
-__all__ = ["alerts", "changes", "found_urls", "history", "products", "websites"]
+__all__ = ["alerts", "candidates", "changes", "found_urls", "history", "products", "websites"]

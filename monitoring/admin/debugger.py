@@ -30,6 +30,7 @@ from monitoring.previews import Preview
 NAME = "monitoring_product_debugger"
 LONGEST_HTML = 5_000_000
 UTF8 = "text/html; charset=utf-8"
+DRY_RUN = "A dry run: the page is fetched at the pace of its shop, and nothing of it is kept."
 LOST_PAGE = "The file of this page is gone; it is stored again when it is seen again."
 
 
@@ -92,6 +93,7 @@ class Kept:
     url: str
     website: Website | None
     about: str
+    is_dry_run: bool = False
 
 
 class Debugger:
@@ -126,6 +128,8 @@ def _kept(request: HttpRequest) -> Kept | None:
             return _of_product(
                 get_object_or_404(Product.objects.select_related("website"), pk=asked)
             )
+        if asked := request.GET.get("website"):
+            return _of_website(get_object_or_404(Website, pk=asked))
         if asked := request.GET.get("task"):
             return _of_task(
                 get_object_or_404(CrawlTask.objects.select_related("stored_page"), pk=asked)
@@ -140,6 +144,13 @@ def _of_product(product: Product) -> Kept:
     return Kept(stored, product.original_url, product.website, f"the newest page of {product}")
 
 
+def _of_website(website: Website) -> Kept:
+    """Nothing stored is shown: a page of it is fetched when the button is pressed."""
+    watched = website.products.all().monitored().order_by("-last_crawled_at").first()
+    url = watched.original_url if watched else next(iter(website.seed_urls), website.base_url)
+    return Kept(None, url, website, f"a dry run of {website}", is_dry_run=True)
+
+
 def _of_task(task: CrawlTask) -> Kept:
     website = Website.objects.filter(pk=task.website_id).first() if task.website_id else None
     return Kept(task.stored_page, task.final_url or task.url, website, "the stored page of a task")
@@ -152,6 +163,8 @@ def _from_store(kept: Kept | None) -> dict[str, Any]:
     if kept.website is not None:
         given |= {"currency": kept.website.currency, "locale": kept.website.locale}
     context: dict[str, Any] = {"form": DebuggerForm(initial=given), "about": kept.about}
+    if kept.is_dry_run:
+        return context | {"found": None, "trouble": DRY_RUN}
     if kept.stored is None:
         return context | {"found": None, "trouble": "No page of it is stored: fetch it instead."}
     try:

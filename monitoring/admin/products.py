@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
+from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action as unfold_action
 from unfold.paginator import InfinitePaginator
@@ -17,45 +16,36 @@ from accounts.admin import actor_of
 from common.console import (
     BAD,
     GOOD,
+    INFO,
     WARN,
+    Detailed,
     ReadOnly,
     badge,
     inside_link,
     outside_link,
-    picture,
     short_url,
 )
+from common.console_csv import CsvList
 from common.errors import Refused
-from monitoring import approval, charts, explaining, reparsing, series, websites
+from monitoring import approval, explaining, finding, product_control, reparsing, trends
 from monitoring.admin.debugger import Debugger
+from monitoring.admin.importing import ImportPage
+from monitoring.admin.pictures import delta, price_spark
+from monitoring.admin.product_page import ProductPage
 from monitoring.admin.reparsing import Reparsed, Road
 from monitoring.admin.wording import STOCK_COLOURS, price_text
-from monitoring.models import Candidate, Product
+from monitoring.models import Product
+from monitoring.trends import Trend
 
-CHARTED = dt.timedelta(days=90)
-APPROVAL_COLOURS = {"pending": WARN, "approved": GOOD, "rejected": BAD}
-
-
-class ScoreFilter(admin.SimpleListFilter):
-    """With "select all" this approves everything from a score on."""
-
-    title = "score"
-    parameter_name = "score_min"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(text, f"{text} or more") for text in ("0.95", "0.9", "0.8", "0.6")]
-
-    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        known = {value for value, _ in self.lookup_choices}
-        wanted = self.value()
-        return rows.filter(discovery_score__gte=float(wanted)) if wanted in known else rows
+APPROVAL_COLOURS = {"pending": WARN, "approved": GOOD, "rejected": BAD, "paused": INFO}
 
 
 class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     """What products and the review queue have in common."""
 
     list_select_related = ["website"]
-    search_fields = ["name", "sku", "gtin", "original_url"]
+    search_fields = ["name"]
+    search_help_text = "Beginnings of words, a SKU or GTIN, or the address of a page."
     show_full_result_count = False
     paginator = InfinitePaginator
     actions = ["approve", "reject"]
@@ -65,7 +55,7 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         ("Now", {"fields": ["price", "was", "stock", "range", "last_crawled_at"]}),
         (
             "Memory",
-            {"fields": ["chart", "why", "last_changed_at", "delisted_at", "history", "changes"]},
+            {"fields": ["why", "last_changed_at", "delisted_at", "history", "changes"]},
         ),
         ("Reading", {"fields": ["extraction_method", "parser_version", "debugger", "again"]}),
         ("Identity", {"fields": ["sku", "gtin", "mpn", "normalized_url"]}),
@@ -88,6 +78,14 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.defer("attributes")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """As the API finds them: substrings of a hundred thousand names take too long."""
+        if not search_term.strip():
+            return queryset, False
+        return finding.by_anything(queryset, search_term), False
 
     def has_review_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("monitoring.change_product")
@@ -146,6 +144,17 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         else:
             messages.success(request, f"{len(changed)} of {len(ids)} {done}.")
 
+    @admin.display(description="")
+    def tile(self, product: Product) -> str:
+        """In place of a picture: those of shops lie on other hosts, which no page may ask."""
+        name = str(product).removeprefix("https://").removeprefix("http://")
+        first = next((letter for letter in name if letter.isalnum()), "·")
+        return format_html('<span class="tile" aria-hidden="true">{}</span>', first.upper())
+
+    @admin.display(description="Name", ordering="name")
+    def named(self, product: Product) -> str:
+        return format_html('<span class="name">{}</span>', str(product))
+
     @admin.display(description="URL")
     def address(self, product: Product) -> str:
         return outside_link(product.original_url)
@@ -154,7 +163,7 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def page(self, product: Product) -> str:
         return short_url(product.original_url)
 
-    @admin.display(description="Seen", ordering="last_crawled_at")
+    @admin.display(description="Last check", ordering="last_crawled_at")
     def seen(self, product: Product) -> Any:
         return product.last_crawled_at
 
@@ -176,9 +185,10 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def stock(self, product: Product) -> str:
         return product.get_current_stock_status_display()
 
-    @badge("Approval", APPROVAL_COLOURS, ordering="approval")
+    @badge("Watched", APPROVAL_COLOURS, ordering="approval")
     def verdict(self, product: Product) -> str:
-        return product.get_approval_display()
+        watched = product.approval == Product.Approval.APPROVED
+        return product.get_approval_display() if product.is_active or not watched else "Paused"
 
     @admin.display(description="Score", ordering="discovery_score")
     def score(self, product: Product) -> str:
@@ -206,13 +216,6 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         url = reverse("admin:monitoring_product_reparse", args=[product.pk])
         return inside_link(url, "Read again with the parser of today")
 
-    @admin.display(description="90 days")
-    def chart(self, product: Product) -> str:
-        now = timezone.now()
-        since = now - CHARTED
-        lines = [charts.Line(str(product), series.points(product.pk, since, now))]
-        return picture(charts.draw(str(product), lines, since, now), alt="Price over 90 days")
-
     @admin.display(description="Latest verdict")
     def why(self, product: Product) -> str:
         found = explaining.explain(product)
@@ -224,70 +227,89 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return inside_link(f"{url}?product__id__exact={product.pk}", "All changes")
 
 
+PRODUCT_CSV = [
+    "id",
+    "name",
+    "original_url",
+    "website__name",
+    "brand",
+    "sku",
+    "gtin",
+    "current_price",
+    "list_price",
+    "current_currency",
+    "current_stock_status",
+    "lowest_price",
+    "highest_price",
+    "approval",
+    "is_active",
+    "delisted_at",
+    "last_crawled_at",
+    "last_changed_at",
+]
+
+
 @admin.register(Product)
-class ProductAdmin(Debugger, Reparsed, ProductScreen):
+class ProductAdmin(ProductPage, Debugger, Reparsed, CsvList, ImportPage, Detailed, ProductScreen):
     reparse_road = Road(reparsing.compare_product, reparsing.reparse_product)
     list_display = [
-        "__str__",
+        "tile",
+        "named",
         "website",
         "price",
+        "day",
+        "month",
+        "spark",
         "stock",
         "verdict",
         "seen",
     ]
-    list_filter = ["approval", "current_stock_status", "website"]
+    list_display_links = ["tile", "named"]
+    list_filter = ["approval", "current_stock_status", "is_active", "website"]
+    list_per_page = 50
+    actions = ["approve", "reject", "crawl_now", "pause", "resume"]
+    csv_columns = PRODUCT_CSV
     empty_text = "No product yet. Register a website: discovery finds its products."
 
+    def add_details(self, rows: list[Any]) -> None:
+        found = trends.trends_of(rows)
+        for product in rows:
+            product.trend = found[product.pk]
 
-@admin.register(Candidate)
-class CandidateAdmin(ProductScreen):
-    """Pending products, the most likely first."""
+    @admin.action(description="Crawl now", permissions=["review"])
+    def crawl_now(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
+        self._act(request, chosen, "crawl", "being crawled")
 
-    list_display = [
-        "__str__",
-        "website",
-        "price",
-        "stock",
-        "score",
-        "reason",
-        "extraction_method",
-        "twin",
-        "page",
-    ]
-    list_filter = [
-        ScoreFilter,
-        ("duplicate_of", admin.EmptyFieldListFilter),
-        ("vanished_at", admin.EmptyFieldListFilter),
-        "current_stock_status",
-        "extraction_method",
-        "website",
-    ]
-    list_select_related = ["website", "duplicate_of"]
-    actions = ["approve", "reject", "ban"]
-    ordering = ["-discovery_score", "-id"]
-    empty_text = "Nothing waits for review. Discovery of a website fills this list."
+    @admin.action(description="Pause", permissions=["review"])
+    def pause(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
+        self._act(request, chosen, "pause", "paused")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).filter(approval=Product.Approval.PENDING)
+    @admin.action(description="Resume", permissions=["review"])
+    def resume(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
+        self._act(request, chosen, "resume", "resumed")
 
-    def url_after(self, request: HttpRequest, product: Product) -> str:
-        """On to the next one of the website, until its queue is empty."""
-        waiting = self.get_queryset(request).filter(website_id=product.website_id)
-        following = waiting.order_by(*self.ordering).values_list("pk", flat=True).first()
-        if following is None:
-            return reverse("admin:monitoring_candidate_changelist")
-        return reverse("admin:monitoring_candidate_change", args=[following])
+    def _act(self, request: HttpRequest, chosen: QuerySet[Product], job: str, done: str) -> None:
+        ids = product_control.ids_of(chosen)
+        outcomes = product_control.act_on_many(
+            job, ids, Product.objects.all(), actor=actor_of(request), dry_run=False
+        )
+        count = sum(outcome.result == "done" for outcome in outcomes)
+        messages.success(request, f"{count} of {len(ids)} {done}.")
+        for detail in sorted({one.detail for one in outcomes if one.result == "refused"}):
+            messages.error(request, detail)
 
-    @admin.action(description="Reject and ban their folders", permissions=["review"])
-    def ban(self, request: HttpRequest, chosen: QuerySet[Product]) -> None:
-        ids = list(chosen.values_list("id", flat=True))
-        try:
-            count = websites.ban_folders_of(ids, actor=actor_of(request))
-        except Refused as refused:
-            messages.error(request, refused.detail)
-        else:
-            messages.success(request, f"{count} rejected; their folders are not read again.")
+    @admin.display(description="Δ 24 h", empty_value="—")
+    def day(self, product: Product) -> str | None:
+        return delta(trend_of(product).day_pct)
 
-    @admin.display(description="Why", ordering="discovery_reason")
-    def reason(self, product: Product) -> str:
-        return product.discovery_reason
+    @admin.display(description="Δ 30 d", empty_value="—")
+    def month(self, product: Product) -> str | None:
+        return delta(trend_of(product).month_pct)
+
+    @admin.display(description="30 days")
+    def spark(self, product: Product) -> str:
+        return price_spark(trend_of(product))
+
+
+def trend_of(product: Product) -> Trend:
+    return getattr(product, "trend", Trend())

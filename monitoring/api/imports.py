@@ -163,7 +163,8 @@ def _answer(lines: Sequence[Line], *, dry_run: bool) -> Response:
     return Response(ImportAnswerSerializer(answer).data)
 
 
-def _registration(row: Row) -> Registration:
+def registration_of(row: Row) -> Registration:
+    """One line of a list as ``POST /websites`` takes it."""
     given = dict(row)
     if isinstance(given.get("seed_urls"), str):
         given["seed_urls"] = given["seed_urls"].replace("|", " ").split()
@@ -214,7 +215,7 @@ class WebsiteImports:
         rows = _rows(request.data, column="base_url")
         client = self.required_client  # type: ignore[attr-defined]
         lines = import_websites(
-            client, rows, _registration, actor=actor_of(request), dry_run=dry_run
+            client, rows, registration_of, actor=actor_of(request), dry_run=dry_run
         )
         return _answer(lines, dry_run=dry_run)
 

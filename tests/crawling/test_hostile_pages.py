@@ -29,6 +29,7 @@ ENDS = {
     "/bomb?mib=100": ("failed", "too_large"),
     "/too-big?mib=20": ("failed", "too_large"),
     "/too-big?mib=20&declared=1": ("failed", "too_large"),
+    "/film": ("failed", "validation"),
     "/status/403": ("pending", "blocked"),
     "/status/410": ("failed", "http"),
     "/wrong-charset?bytes=cp1252": ("completed", ""),
@@ -63,4 +64,6 @@ def test_each_ends_with_its_category_and_the_others_go_on(job: CrawlJob) -> None
     assert (slowest - min(t.fetched_at for t in tasks if t.fetched_at)).total_seconds() < (
         PATIENCE_SECONDS
     )
+    # Its type was refused before its body was waited for.
+    assert (ends["film"].http_status, ends["film"].retry_count) == (200, 0)
     assert not tasks.filter(leased_until__isnull=False).exists()

@@ -112,9 +112,10 @@ def test_a_good_copy_is_not_asked_for_again_within_a_day(shop: ScriptedShop) -> 
         assert kept.is_due(timezone.now())
 
 
-def test_a_robots_file_of_two_megabytes_is_read_up_to_the_cap(shop: ScriptedShop) -> None:
+@pytest.mark.parametrize("mib", [2, 20])
+def test_a_huge_robots_file_is_read_up_to_the_cap(shop: ScriptedShop, mib: int) -> None:
     late = "Disallow: /\n"
-    filler = "# x\n" * (2 * 1024 * 1024 // 4)
+    filler = "# x\n" * (mib * 1024 * 1024 // 4)
     shop.robots = Robots(200, f"User-agent: *\nDisallow: /no\n{filler}{late}")
     crawl(shop.product_urls[0], f"{shop.url.rstrip('/')}/no/entry")
     assert statuses() == {"completed", "failed"}

@@ -83,6 +83,23 @@ def test_the_price_to_pay_is_read_from_hard_strings(text: str, amount: str, curr
     assert (price.amount, price.currency) == (Decimal(amount), currency)
 
 
+# Strings that known readers get wrong: where shops mean an amount, it is the one to pay.
+HARD = {
+    "1’234.50": "1234.50", "3.350": "3.35", ",89 €": "0.89", "2 pairs from $349": "349",
+    "Was $50 Now $40": "40", "3 x 33,33 €": "33.33", "$49/mo or $1,999": "1999", "Save $200": None,
+    "1,400": "1400", "¥10,000": "10000", "R$ 2.720,00": "2720", "1.299,95 €": "1299.95",
+    "1 299,00 kr": "1299", "199,-": "199", "₹1,23,456": "123456", "12,50 – 20,00 €": "12.50",
+    "Free shipping over $50": None, "10 % Rabatt": None, "19€99": "19.99", "KD 3.350": "3.35",
+    "٤٩٫٩٩ ر.س": "49.99", "2 for $10": "10", "from £12.50": "12.50", "€ 1.234.567,89": "1234567.89",
+    "statt 99,00 € jetzt nur 79,00 €": "79",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "amount"), HARD.items())
+def test_the_hard_list_is_read_right(text: str, amount: str | None) -> None:
+    assert parse_price(text).amount == (None if amount is None else Decimal(amount))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -6,6 +6,7 @@ from selectolax.lexbor import LexborHTMLParser
 from extraction.items import Hints, NoProduct, PageKind
 from extraction.pagekinds import judge_page
 from extraction.visible import read_visible
+from extraction.walks import Walk
 
 PRODUCT = """<title>Wool hat</title><h1>Wool hat</h1><div class="product-info">
 <span class="price">€29.90</span><button>Add to cart</button><p>SKU: WH-1</p></div>"""
@@ -17,10 +18,10 @@ FILLER = "".join(f"<p>Paragraph {number} of a long story.</p>" for number in ran
 def judge(
     html: str, url: str = "", *, marked_up: bool = False, types: tuple[str, ...] = ()
 ) -> NoProduct | None:
-    tree = LexborHTMLParser(f"<html><body>{html}</body></html>")
-    seen = read_visible(tree, url=url, hints=Hints())
+    walk = Walk(LexborHTMLParser(f"<html><body>{html}</body></html>"))
+    seen = read_visible(walk, url=url, hints=Hints())
     return judge_page(
-        tree,
+        walk,
         url=url,
         hints=Hints(),
         visible=seen,

@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from extraction.items import Hints, Method, Stock
 from extraction.visible import VisibleReading, read_visible
 from extraction.visible_identity import is_gtin
+from extraction.walks import Walk
 
 MENU = "<header><nav><ul><li><a href='/a'>Shoes</a></li><li><a href='/b'>Hats</a></li></ul></nav></header>"
 RELATED = """<section class="related-products"><h2>You may also like</h2><ul>
@@ -25,7 +26,7 @@ def read(
     html = f"""<html lang="en"><head><title>Wool hat | Example shop</title></head><body>{MENU}
     <main class="product-detail"><h1>Wool hat</h1><div class="product-info">{buy}</div></main>{rest}
     <footer>Free shipping over €50</footer></body></html>"""
-    return read_visible(LexborHTMLParser(html), url=url, hints=Hints())
+    return read_visible(Walk(LexborHTMLParser(html)), url=url, hints=Hints())
 
 
 def price_of(buy: str, **options: str) -> Decimal | None:
@@ -83,7 +84,7 @@ def test_a_page_with_only_other_products_has_no_price() -> None:
 
 
 def test_a_page_without_texts_says_nothing() -> None:
-    seen = read_visible(LexborHTMLParser("<html></html>"), url="", hints=Hints())
+    seen = read_visible(Walk(LexborHTMLParser("<html></html>")), url="", hints=Hints())
     assert seen.price is None
     assert seen.stock is None
     assert seen.name is None
@@ -166,4 +167,4 @@ def test_deep_nesting_is_read_without_recursion() -> None:
 @given(st.text(alphabet="<>/=\"' divspanh1price€$0123456789.,\x00\ud800\n", max_size=300))
 def test_no_page_makes_it_fail(html: str) -> None:
     body = html.encode("utf-8", "surrogatepass")
-    read_visible(LexborHTMLParser(body), url=html, hints=Hints(locale=html))
+    read_visible(Walk(LexborHTMLParser(body)), url=html, hints=Hints(locale=html))

@@ -65,4 +65,6 @@ class DeliveryFactory(DjangoModelFactory[Delivery]):
 
     endpoint = SubFactory(EndpointFactory)
     event = SubFactory(EventFactory, client=SelfAttribute("..endpoint.client"))
+    object_id = SelfAttribute("event.object_id")
+    sequence = SelfAttribute("event.sequence")
     next_retry_at = LazyFunction(timezone.now)

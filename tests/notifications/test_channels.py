@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import json
 import socket
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import orjson
 import pytest
+from aiohttp import web
 from django.db import connection
 from django.utils import timezone
 
@@ -15,11 +18,11 @@ from accounts.models import AuditEntry
 from common.errors import Invalid, InvalidState, Refused, UrlBlocked, UrlInvalid
 from notifications import channels, messengers, notices, wording
 from notifications.endpoints import disable_endpoint
-from notifications.models import Channel, Notice
+from notifications.models import Channel, Event, Notice
 from notifications.timing import due_at
 from tests.factories.accounts import ClientFactory, api_for
 from tests.factories.notifications import ChannelFactory, EndpointFactory
-from tests.notifications.receiver import Receiver, always
+from tests.notifications.receiver import Got, Receiver, always
 from tests.notifications.sending_tools import tell
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +103,86 @@ def test_people_are_told_when_they_want_to_be(
     found = due_at(channel, moment, BERLIN).astimezone(BERLIN)
     assert found.strftime("%H:%M") == due
     assert dt.timedelta() <= found - moment < dt.timedelta(days=1)
+
+
+def berlin(text: str, fold: int = 0) -> dt.datetime:
+    return dt.datetime.fromisoformat(text).replace(tzinfo=BERLIN, fold=fold)
+
+
+@pytest.mark.parametrize(
+    ("digest", "quiet", "now", "due"),
+    [
+        # Summer time ends on 25 October 2026: what clocks show from 2 to 3 comes twice.
+        ("hourly", None, berlin("2026-10-25T02:20"), berlin("2026-10-25T02:00", fold=1)),
+        (
+            "immediate",
+            ("22:00", "02:30"),
+            berlin("2026-10-25T02:15", 1),
+            berlin("2026-10-25T02:30", 1),
+        ),
+        ("daily", None, berlin("2026-10-24T12:00"), berlin("2026-10-25T08:00")),
+        # It begins on 29 March 2026: there is no time between 2 and 3.
+        ("hourly", None, berlin("2026-03-29T01:20"), berlin("2026-03-29T03:00")),
+        ("immediate", ("22:00", "07:00"), berlin("2026-03-28T23:00"), berlin("2026-03-29T07:00")),
+        ("daily", None, berlin("2026-03-28T12:00"), berlin("2026-03-29T08:00")),
+    ],
+)
+def test_a_change_of_the_clocks_moves_nothing_into_the_quiet_hours(
+    digest: str, quiet: tuple[str, str] | None, now: dt.datetime, due: dt.datetime
+) -> None:
+    start, end = (dt.time.fromisoformat(at) for at in quiet) if quiet else (None, None)
+    channel = Channel(digest=digest, quiet_from=start, quiet_until=end)
+    found = due_at(channel, now, BERLIN)
+    assert found.astimezone(dt.UTC) == due.astimezone(dt.UTC)
+
+
+def test_what_failed_before_the_quiet_hours_is_not_tried_again_in_them(
+    receiver: Receiver, room: str
+) -> None:
+    now = timezone.now().astimezone(BERLIN)
+    channel = ChannelFactory.create(url=room, client__timezone="Europe/Berlin")
+    tell(channel.client)
+    Channel.objects.update(
+        quiet_from=(now - dt.timedelta(hours=1)).time(),
+        quiet_until=(now + dt.timedelta(hours=1)).time(),
+    )
+    assert notices.send_due() == 0
+    assert receiver.got == []
+    notice = Notice.objects.get()
+    assert notice.status == "pending"
+    assert notice.due_at > now + dt.timedelta(minutes=59)
+    channel.refresh_from_db()
+    assert channel.leased_until is None
+
+
+def test_a_service_that_answers_drop_by_drop_is_hung_up_on(
+    receiver: Receiver, room: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(_got: Got) -> web.Response:
+        async def drops() -> object:
+            while True:
+                yield b"."
+                await asyncio.sleep(0.1)
+
+        return web.Response(body=drops())
+
+    receiver.answer = answer
+    monkeypatch.setattr(messengers, "TOTAL_SECONDS", 1.0)
+    with pytest.raises(messengers.NotSent):
+        messengers.send(room, title="t", body="b")
+
+
+def test_a_channel_that_breaks_the_sender_does_not_keep_others_from_being_told(
+    receiver: Receiver, room: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, well = ChannelFactory.create(url=room), ChannelFactory.create(url=room)
+    tell(broken.client)
+    tell(well.client)
+    Event.objects.filter(client=broken.client).update(body="no JSON")
+    with pytest.raises(orjson.JSONDecodeError):
+        notices.send_due()
+    assert notices.send_due() == 1
+    assert Notice.objects.get(channel=well).status == "sent"
 
 
 def test_a_digest_waits_for_its_hour(receiver: Receiver, room: str) -> None:

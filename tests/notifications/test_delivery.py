@@ -22,6 +22,7 @@ from notifications.claims import claim, has_due
 from notifications.delivery import deliver_due
 from notifications.endpoints import live_secrets, rotate_secret
 from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
+from notifications.redelivery import redeliver
 from notifications.results import record
 from notifications.sending import Outcome
 from tests.factories.accounts import ClientFactory
@@ -311,6 +312,22 @@ def test_what_waits_for_a_failed_one_follows_right_after_it(receiver: Receiver) 
     make_due()
     assert deliver_due() == 3
     assert names(receiver.got) == [f"evt_{pk.hex}" for pk in (mine[0], *mine)]
+
+
+@pytest.mark.parametrize("status", ["retrying", "exhausted"])
+def test_what_waits_for_a_failed_one_follows_when_that_is_sent_by_hand(
+    receiver: Receiver, status: str
+) -> None:
+    endpoint = EndpointFactory.create(url=receiver.url)
+    first, *rest = tell(endpoint.client, 3, uuid.uuid4())
+    receiver.answer = always(500)
+    deliver_due()
+    receiver.answer = fine
+    stuck = Delivery.objects.get(event_id=first)
+    Delivery.objects.filter(pk=stuck.pk).update(status=status)
+    redeliver(stuck, SYSTEM)
+    assert deliver_due() == 3
+    assert names(receiver.got) == [f"evt_{pk.hex}" for pk in (first, first, *rest)]
 
 
 def test_an_older_one_that_is_due_goes_before_a_younger_one() -> None:

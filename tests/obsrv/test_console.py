@@ -184,3 +184,11 @@ def test_operations_for_operators_say_so() -> None:
     for path in ("/api/v1/tasks", "/api/v1/domains", "/api/v1/clients"):
         assert "Needs an operator key." in SCHEMA["paths"][path]["get"]["description"]
     assert "Needs an" not in SCHEMA["paths"]["/api/v1/websites"]["get"].get("description", "")
+
+
+def test_pages_of_the_console_run_no_script_of_anybody_else(browser: Browser) -> None:
+    for page in ("/admin/", "/admin/monitoring/product/", "/admin/login/"):
+        policy = browser.get(page)["Content-Security-Policy"]
+        assert "script-src 'self' 'unsafe-eval';" in policy
+        assert "frame-ancestors 'none'" in policy
+    assert "Content-Security-Policy" not in browser.get("/health").headers

@@ -148,6 +148,7 @@ class ScriptedShop(DemoShop):
             web.get("/too-big", too_big),
             web.get("/bomb", bomb),
             web.get("/truncated", truncated),
+            web.get("/film", film),
             web.get("/", self._marked_home),
             *self.platforms.routes(),
             *super().routes(),
@@ -247,6 +248,15 @@ def seconds_asked(request: web.Request, default: str) -> float:
 async def slow(request: web.Request) -> web.StreamResponse:
     await asyncio.sleep(seconds_asked(request, "60"))
     return html(plain_page("Slow at last"))
+
+
+async def film(request: web.Request) -> web.StreamResponse:
+    """No page, and without end: only who looks at its type first gets away early."""
+    response = web.StreamResponse(headers={"Content-Type": "video/mp4"})
+    await response.prepare(request)
+    while True:
+        await response.write(b"\0" * 1024)
+        await asyncio.sleep(0.05)
 
 
 async def drip(request: web.Request) -> web.StreamResponse:

@@ -18,6 +18,7 @@ from obsrv import services
 BENCHES = (
     "api",
     "claims",
+    "console",
     "extraction",
     "fetch",
     "history",

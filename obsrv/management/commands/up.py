@@ -85,6 +85,7 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0, interactive=False)
         history.make_months()
         ensure_schedules()
+        first_start.ensure_groups()
         _forget_heartbeats()
         if not User.objects.exists():
             names = {name: options[name] for name in ("operator", "client", "email")}

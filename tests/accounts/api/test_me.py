@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import uuid
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -11,8 +13,8 @@ pytestmark = pytest.mark.django_db
 ROTATE = "/api/v1/me/rotate-webhook-secret"
 
 
-def count_shops(client: Client) -> dict[str, int]:
-    return {"websites": 3}
+def count_shops(client_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
+    return {pk: {"websites": 3} for pk in client_ids}
 
 
 def test_me_shows_client_limits_and_usage(api: Any, client_row: Client, settings: Any) -> None:
