@@ -20,11 +20,12 @@ from django.utils import timezone
 from accounts.models import Client
 from accounts.webhook_secrets import new_secret
 from benchmarks.figures import Figure, figure
-from benchmarks.pipeline import crawl, watch
+from benchmarks.pipeline import watch
 from benchmarks.receiver import BulkReceiver
 from common.partitions import ensure_partitions
 from crawling import tasks as crawl_tasks
 from crawling.models import CrawlJob
+from crawling.slices import run_slice
 from monitoring import runs
 from monitoring.models import ProductHistory, Website
 from notifications import tasks as deliver_tasks
@@ -59,7 +60,8 @@ def measure(*, quick: bool) -> list[Figure]:
     halves, nearly_all, rates = [], [], []
     with BulkShop(products=products) as shop, BulkReceiver() as receiver:
         website = watch(shop.urls)
-        crawl(website)
+        runs.start_monitoring(website, triggered_by="manual")
+        run_slice(300)
         listen(website.client, receiver.url)
         with watched_commits(), workers():
             # The first round warms the workers up.

@@ -17,7 +17,7 @@ from accounts import audit
 from accounts.audit import Actor
 from common.errors import Conflict, Invalid, InvalidState, Stale
 from common.http import Policy
-from common.urls import host_of, origin_of
+from common.urls import host_and_port, host_of, origin_of
 from crawling.models import CrawlError, CrawlTask, Domain
 from crawling.windows import quiet_until
 from extraction.sites import PARSERS
@@ -55,7 +55,9 @@ LAST_ERRORS = 10
 @transaction.atomic
 def create_domain(base_url: str, *, actor: Actor, **changes: Unpack[Changes]) -> Domain:
     """A host before anybody crawls it, so that its pace is set in time."""
-    url = Policy.from_settings().parse(base_url)
+    policy = Policy.from_settings()
+    url = policy.parse(base_url)
+    policy.check_literally(*host_and_port(url))
     domain = Domain(
         host=host_of(url),
         base_url=origin_of(url),

@@ -54,6 +54,17 @@ def trial(client: Client) -> str:
     return f"/api/v1/proxies/{ProxyFactory.create(host=PUBLIC_V4).pk}/test"
 
 
+def domains(client: Client) -> str:
+    return "/api/v1/domains"
+
+
+def previews(client: Client) -> str:
+    return "/api/v1/preview"
+
+
+OPERATORS = (trial, domains)
+
+
 @pytest.mark.parametrize(
     ("verb", "path", "body"),
     [
@@ -63,8 +74,19 @@ def trial(client: Client) -> str:
         ("patch", website, lambda url: {"webhook_endpoint_url": url}),
         ("post", webhooks, lambda url: {"url": url}),
         ("post", trial, lambda url: {"url": url}),
+        ("post", domains, lambda url: {"base_url": url}),
+        ("post", previews, lambda url: {"url": url}),
     ],
-    ids=["base_url", "seed_urls", "its webhook", "new webhook", "webhook", "proxy test"],
+    ids=[
+        "base_url",
+        "seed_urls",
+        "its webhook",
+        "new webhook",
+        "webhook",
+        "proxy test",
+        "domain",
+        "preview",
+    ],
 )
 def test_an_address_that_may_not_be_used_is_refused_and_never_dialled(
     client_row: Client,
@@ -74,7 +96,7 @@ def test_an_address_that_may_not_be_used_is_refused_and_never_dialled(
     body: Callable[[str], dict[str, Any]],
 ) -> None:
     place = path(client_row)
-    caller = api_for(None if path is trial else client_row)
+    caller = api_for(None if path in OPERATORS else client_row)
     written, wrong = AuditEntry.objects.count(), {}
     for url in REFUSED:
         if "\ud800" in url:

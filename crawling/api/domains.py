@@ -117,7 +117,9 @@ class DomainChangeSerializer(StrictSerializer):
 
 
 class DomainInputSerializer(DomainChangeSerializer):
-    base_url = serializers.CharField(max_length=2048, help_text="Any address of the host.")
+    base_url = serializers.CharField(
+        max_length=2048, trim_whitespace=False, help_text="Any address of the host."
+    )
 
 
 class BlockSerializer(StrictSerializer):

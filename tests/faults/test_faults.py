@@ -28,6 +28,20 @@ def test_crawl_workers_killed_again_and_again(rig: Rig, tell: Tell) -> None:
     tell("4 x kill -9 of all crawl workers", rig.finish(), invariants.check(rig))
 
 
+def test_workers_told_to_stop_hand_over_what_they_hold(rig: Rig, tell: Tell) -> None:
+    rig.crawl_new_prices()
+    for pages in (3, 9):
+        rig.await_pages(pages)
+        workers = crawl_workers(rig.stack)
+        leaders = [worker for worker in workers if worker.parent() not in workers]
+        assert leaders
+        for leader in leaders:
+            leader.terminate()
+        # A slice ends by itself, and hands its last batch over.
+        assert psutil.wait_procs(leaders, timeout=RECOVERY_SECONDS)[1] == []
+    tell("2 x SIGTERM to all crawl workers", rig.finish(), invariants.check(rig))
+
+
 def test_a_worker_frozen_past_its_lease_writes_nothing_it_lost(rig: Rig, tell: Tell) -> None:
     rig.crawl_new_prices()
     rig.await_pages(6)
