@@ -52,8 +52,13 @@ class ChangeDetection:
         self.home = Path(self._folder.name)
         self.port = _free_port()
         program = python_of("changedetection").with_name("changedetection.io")
+        # Named at the start, its first watch takes the place of two examples on the web.
+        first, options = self.shop.urls[0], json.dumps(self._options())
         self._process = subprocess.Popen(
-            [str(program), "-C", "-d", str(self.home), "-h", "127.0.0.1", "-p", str(self.port)],
+            [
+                *(str(program), "-C", "-d", str(self.home), "-h", "127.0.0.1"),
+                *("-p", str(self.port), "-u", first, "-u0", options),
+            ],
             env=self._environment(),
             cwd=self.home,
             stdout=subprocess.DEVNULL,
@@ -61,7 +66,11 @@ class ChangeDetection:
         )
         try:
             self.key = self._await_key()
-            self.watches = {self._watch(url): n for n, url in enumerate(self.shop.urls)}
+            (known,) = self._ask("GET", "watch")
+            others = {self._watch(url): n for n, url in enumerate(self.shop.urls) if n}
+            self.watches = {known: 0, **others}
+            # It looks at what is new by itself.
+            self.await_checks(since=1)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -83,6 +92,8 @@ class ChangeDetection:
 
     def check_all(self, changed: int = 0) -> Round:
         """Ask for a check of all; wait until each is done and the changed ones were told."""
+        # One that was checked in this very second would be taken for checked again.
+        time.sleep(2 * LOOK_SECONDS)
         before, began, asked = cpu.of_tree(self._process.pid), time.perf_counter(), time.time()
         self._ask("GET", "watch?recheck_all=1")
         self.await_checks(since=int(asked))
@@ -96,7 +107,7 @@ class ChangeDetection:
         while time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
             listed = self._ask("GET", "watch")
-            if all(one["last_checked"] > since for one in listed.values()):
+            if all(listed[key]["last_checked"] >= since for key in self.watches):
                 return
         raise RuntimeError("changedetection.io did not check all its watches in time")
 
@@ -119,15 +130,16 @@ class ChangeDetection:
         return said == (str(float(truth.price)), truth.currency, truth.in_stock)
 
     def _watch(self, url: str) -> str:
-        body = {
-            "url": url,
+        return str(self._ask("POST", "watch", {"url": url, **self._options()})["uuid"])
+
+    def _options(self) -> dict[str, Any]:
+        return {
             "processor": "restock_diff",
             "fetch_backend": "html_requests",
             "time_between_check": {"weeks": 4},
             "time_between_check_use_default": False,
             "notification_urls": [f"{self.hook}/hook"],
         }
-        return str(self._ask("POST", "watch", body)["uuid"])
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}

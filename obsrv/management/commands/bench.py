@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
@@ -56,7 +57,7 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         extra = {"cases": options["cases"]} if options["cases"] else {}
         if options["peers"]:
-            extra["peers"] = options["peers"].split(",")
+            extra["peers"] = _known(options["peers"].split(","), getattr(bench, "PEERS", ()))
         figures = bench.measure(quick=options["quick"], **extra)
         report = {"bench": options["name"], "figures": figures, "load": os.getloadavg()[0]}
         if options["json"]:
@@ -78,6 +79,13 @@ class Command(BaseCommand):
         for name in ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"):
             environment.pop(name, None)
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606
+
+
+def _known(asked: list[str], known: Collection[str]) -> list[str]:
+    if strange := set(asked) - set(known):
+        there_are = f"there are: {', '.join(known)}" if known else "this benchmark has none"
+        raise CommandError(f"No such peer: {', '.join(sorted(strange))}; {there_are}.")
+    return asked
 
 
 def as_table(report: dict[str, Any]) -> Table:
