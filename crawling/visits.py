@@ -19,7 +19,7 @@ from django.utils import timezone
 from common.http import Egress
 from common.urls import origin_of
 from crawling import jobs, ledger, proxies, robots
-from crawling.breaker import Breaker
+from crawling.breaker import Breaker, tell_opened
 from crawling.fetching import BUSY, Failure, Page, fetch
 from crawling.leases import MAX_CLAIMS, Claim, begin, release_domain, return_tasks
 from crawling.ledger import Answered, Ledger
@@ -387,6 +387,8 @@ class Visit:
             }
         )
         release_domain(self.slicing.worker, self.domain.id, self._next_allowed_at())
+        if breaker and self.breaker.opened_first:
+            tell_opened(self.domain.host, self.breaker)
 
     def _next_allowed_at(self) -> dt.datetime | None:
         waits = [wait for wait in (self.pace.next_allowed_at, self.rest_until) if wait]
