@@ -313,6 +313,8 @@ JOB_CONSUMERS = {
 }
 # Who hears of every job that is over.
 JOB_NEWS = "monitoring.job_news.tell"
+# Who hears that a host failed so often that it is left alone.
+CIRCUIT_NEWS = "monitoring.host_news.tell_circuit_opened"
 # Asked before stored pages are removed: which of these hashes are still needed?
 PAGE_KEEPERS = {"monitoring": "monitoring.evidence.pages_to_keep"}
 PAGE_RETENTION_DAYS = env.int_between("PAGE_RETENTION_DAYS", 1, 3650, default=30)
