@@ -154,6 +154,16 @@ def short_url(url: str) -> str:
     return format_html('<span title="{}" style="{}">{}</span>', url, box, shown)
 
 
+def short_path(url: str) -> str:
+    """As ``short_url``, beside a column that names the host."""
+    host, _, path = url.partition("://")[2].partition("/")
+    tail = path if len(path) <= TAIL_CHARS else f"…{path[1 - TAIL_CHARS :]}"
+    box = "display:inline-block;min-width:10rem;overflow-wrap:anywhere"
+    return format_html(
+        '<span title="{}" style="{}">{}</span>', url, box, f"/{tail}" if host else url
+    )
+
+
 def moment(value: dt.datetime | None) -> str | None:
     """Pages would show what a method answers to the microsecond, unlike a field."""
     return None if value is None else date_format(localtime(value), "DATETIME_FORMAT")

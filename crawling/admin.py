@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.timezone import localtime
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import TextFilter
 from unfold.paginator import InfinitePaginator
@@ -19,7 +20,7 @@ from common.console import (
     Titled,
     badge,
     outside_link,
-    short_url,
+    short_path,
     without_secrets,
 )
 from common.console_csv import CsvList
@@ -137,15 +138,19 @@ class CrawlTaskAdmin(
 
     @admin.display(description="URL")
     def page(self, task: CrawlTask) -> str:
-        return short_url(task.url)
+        return short_path(task.url)
 
     @admin.display(description="Error", ordering="error_category", empty_value="—")
     def error(self, task: CrawlTask) -> str | None:
         return task.get_error_category_display() or None
 
-    @admin.display(description="Due", ordering="scheduled_at")
-    def due(self, task: CrawlTask) -> Any:
-        return task.scheduled_at
+    @admin.display(description="Due", ordering="scheduled_at", empty_value="—")
+    def due(self, task: CrawlTask) -> str | None:
+        """The hour of today, or the day; nothing of what is over."""
+        if task.status in CrawlTask.TERMINAL:
+            return None
+        when, today = localtime(task.scheduled_at), localtime().date()
+        return f"{when:%H:%M}" if when.date() == today else f"{when:%d\u00a0%b}"
 
     @admin.display(description="Retries", ordering="retry_count")
     def tries(self, task: CrawlTask) -> str:
@@ -211,4 +216,4 @@ class CrawlErrorAdmin(CsvList, FoundById, ErrorGroups, ReadOnly, ModelAdmin):  #
 
     @admin.display(description="URL")
     def page(self, error: CrawlError) -> str:
-        return short_url(error.task.url)
+        return short_path(error.task.url)

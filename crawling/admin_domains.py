@@ -115,6 +115,16 @@ class DomainAdmin(CsvList, Strip, Buttons, DomainPlaces, Titled, ModelAdmin):  #
     fieldsets = [
         (None, {"fields": ["host", "base_url", "is_active"]}),
         (
+            "Health",
+            {
+                "fields": [
+                    ("circuit", "breaker_failures", "breaker_opened_at"),
+                    "success",
+                    "latency",
+                ]
+            },
+        ),
+        (
             "Pace",
             {"fields": ["crawl_delay_seconds", "rate_limit_rps", "max_concurrent_requests"]},
         ),
@@ -125,16 +135,6 @@ class DomainAdmin(CsvList, Strip, Buttons, DomainPlaces, Titled, ModelAdmin):  #
             {"fields": ["maintenance_start", "maintenance_end", "maintenance_timezone"]},
         ),
         ("Block", {"fields": ["is_blocked", "blocked_reason"]}),
-        (
-            "Health",
-            {
-                "fields": [
-                    ("circuit", "breaker_failures", "breaker_opened_at"),
-                    "success",
-                    "latency",
-                ]
-            },
-        ),
         ("Circuit", {"fields": ["breaker_threshold", "breaker_timeout_s"]}),
         ("Now", {"fields": ["next_allowed_at", "throttle_seconds", "leased_by", "leased_until"]}),
         (

@@ -21,10 +21,11 @@ from common.errors import Refused
 from crawling import control, failures
 from crawling.admin_plots import errors_of_a_day
 from crawling.control import Order
-from crawling.models import CrawlError, CrawlTask
+from crawling.models import CrawlTask
 
 MOST_GROUPS = 100
 SHOWN = dt.timedelta(days=7)
+MOST_ERRORS = 5_000
 
 
 class TaskActions(Buttons):
@@ -167,7 +168,7 @@ class ErrorGroups:
         site: Any = self.admin_site  # type: ignore[attr-defined]
         now = timezone.now()
         plot, kinds = errors_of_a_day(now)
-        groups = failures.error_groups(CrawlError.objects.filter(occurred_at__gte=now - SHOWN))
+        groups = failures.error_groups(failures.newest(MOST_ERRORS, since=now - SHOWN))
         shown = list(groups[:MOST_GROUPS])
         pages = failures.stored_pages_of(group.sample_task for group in shown)
         context = site.each_context(request) | {
@@ -176,6 +177,7 @@ class ErrorGroups:
             "kinds": kinds,
             "rows": [(group, pages.get(group.sample_task)) for group in shown],
             "days": SHOWN.days,
+            "most": MOST_ERRORS,
             "may_retry": _may_retry(request),
         }
         return TemplateResponse(request, "admin/crawling/error_groups.html", context)

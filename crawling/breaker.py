@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from crawling.models import Domain
 
@@ -15,6 +18,16 @@ WINDOW_SECONDS = 600
 BUCKET_SECONDS = 10
 LONGEST_WAIT_SECONDS = 3600.0
 State = Domain.Breaker
+
+
+@dataclass(frozen=True)
+class CircuitOpened:
+    """A host is left alone because it failed so often."""
+
+    host: str
+    failures: int
+    opened_at: dt.datetime
+    next_try_at: dt.datetime
 
 
 @dataclass(slots=True)
@@ -43,6 +56,11 @@ class Breaker:
     @property
     def is_open(self) -> bool:
         return self.state == State.OPEN
+
+    @property
+    def opened_first(self) -> bool:
+        """Open, and not because a probe failed once more."""
+        return self.is_open and self.openings == 1
 
     @property
     def probing(self) -> bool:
@@ -95,3 +113,11 @@ class Breaker:
     def _recent(self) -> dict[int, list[int]]:
         first = (int(time.time()) - WINDOW_SECONDS) // BUCKET_SECONDS
         return {bucket: counts for bucket, counts in self.window.items() if bucket > first}
+
+
+def tell_opened(host: str, breaker: Breaker) -> None:
+    """To whom it concerns; see ``settings.CIRCUIT_NEWS``."""
+    tell: Callable[[CircuitOpened], None] = import_string(settings.CIRCUIT_NEWS)
+    opened_at = breaker.opened_at or timezone.now()
+    next_try_at = opened_at + dt.timedelta(seconds=breaker.wait_seconds)
+    tell(CircuitOpened(host, breaker.failures, opened_at, next_try_at))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
@@ -41,6 +42,14 @@ def error_groups(errors: QuerySet[CrawlError]) -> Any:
         .order_by("-last_at", "fingerprint", "host")
         .values_list(*names, named=True)
     )
+
+
+def newest(most: int, *, since: dt.datetime) -> QuerySet[CrawlError]:
+    """So many errors and no older ones: groups of a bad week would take seconds."""
+    moments = CrawlError.objects.order_by("-occurred_at", "-id").values_list("occurred_at")
+    past = moments[most : most + 1].first()
+    begin = max(since, past[0]) if past else since
+    return CrawlError.objects.filter(occurred_at__gte=begin)
 
 
 def stored_pages_of(task_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:

@@ -170,10 +170,12 @@ def _held(worker: str, domain_ids: Sequence[uuid.UUID]) -> QuerySet[Domain]:
 
 def release_domain(
     worker: str, domain_id: uuid.UUID, next_allowed_at: dt.datetime | None, **learned: Any
-) -> None:
+) -> bool:
     """Unless the lease was lost: then the domain is another worker's to describe."""
     mine = Domain.objects.filter(id=domain_id, leased_by=worker)
-    mine.update(leased_by="", leased_until=None, next_allowed_at=next_allowed_at, **learned)
+    return bool(
+        mine.update(leased_by="", leased_until=None, next_allowed_at=next_allowed_at, **learned)
+    )
 
 
 def begin(claim: Claim) -> None:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
 from common.http import Egress
 from common.urls import origin_of
 from crawling import jobs, ledger, proxies, robots
-from crawling.breaker import Breaker
+from crawling.breaker import Breaker, tell_opened
 from crawling.fetching import BUSY, Failure, Page, fetch
 from crawling.leases import MAX_CLAIMS, Claim, begin, release_domain, return_tasks
 from crawling.ledger import Answered, Ledger
@@ -378,15 +379,18 @@ class Visit:
         if breaker["breaker_window"] == self.domain.breaker_window:
             # Nothing was learnt: an operator may have reset it meanwhile.
             breaker = {}
-        release_domain(
-            self.slicing.worker,
-            self.domain.id,
-            self._next_allowed_at(),
-            success_count=F("success_count") + self.successes,
-            failure_count=F("failure_count") + self.failures,
-            **self.pace.columns(),
-            **breaker,
-        )
+        with transaction.atomic():
+            is_mine = release_domain(
+                self.slicing.worker,
+                self.domain.id,
+                self._next_allowed_at(),
+                success_count=F("success_count") + self.successes,
+                failure_count=F("failure_count") + self.failures,
+                **self.pace.columns(),
+                **breaker,
+            )
+            if is_mine and breaker and self.breaker.opened_first:
+                tell_opened(self.domain.host, self.breaker)
 
     def _next_allowed_at(self) -> dt.datetime | None:
         waits = [wait for wait in (self.pace.next_allowed_at, self.rest_until) if wait]

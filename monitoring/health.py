@@ -7,7 +7,7 @@ import logging
 import uuid
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from common.urls import host_of
@@ -83,10 +83,14 @@ def _pages_of(job: CrawlJob) -> tuple[int, int]:
     return counted["read"], counted["unread"]
 
 
+def watched_on(host: str) -> QuerySet[Website]:
+    on_host = Q(base_url__startswith=f"https://{host}/") | Q(base_url__startswith=f"http://{host}/")
+    return Website.objects.filter(on_host)
+
+
 def _told(job: CrawlJob, host: str, usual: float, share: float) -> list[EventDraft]:
     """Everybody who watches the host; in the order of their feeds."""
-    on_host = Q(base_url__startswith=f"https://{host}/") | Q(base_url__startswith=f"http://{host}/")
-    websites = Website.objects.filter(on_host).select_related("client").order_by("client_id", "id")
+    websites = watched_on(host).select_related("client").order_by("client_id", "id")
     extra: dict[str, object] = {
         "host": host,
         "success_pct": round(share, 1),

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action as unfold_action
@@ -128,18 +129,23 @@ class AttemptInline(ReadOnly, TabularInline):  # type: ignore[misc]
     @admin.display(description="Request")
     def request(self, attempt: DeliveryAttempt) -> str:
         event = attempt.delivery.event
-        return block(_wire(f"POST {attempt.url}", sent_headers(attempt), event.body))
+        return _boxed(_wire(f"POST {attempt.url}", sent_headers(attempt), event.body))
 
     @admin.display(description="Answer", empty_value="—")
     def answer(self, attempt: DeliveryAttempt) -> str | None:
         if attempt.status_code is None and not attempt.response_body:
             return None
         start = f"HTTP {attempt.status_code or '—'}"
-        return block(_wire(start, attempt.response_headers, attempt.response_body))
+        return _boxed(_wire(start, attempt.response_headers, attempt.response_body))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[DeliveryAttempt]:
         rows: QuerySet[DeliveryAttempt] = super().get_queryset(request)
         return rows.select_related("delivery__event")
+
+
+def _boxed(text: str) -> str:
+    """Narrow enough that request and answer stand side by side."""
+    return format_html('<div style="width:21rem;overflow-wrap:anywhere">{}</div>', block(text))
 
 
 def _wire(start: str, headers: dict[str, str], body: str) -> str:
@@ -170,7 +176,7 @@ class DeliveryAdmin(CsvList, Pictured, Buttons, FoundById, Titled, ReadOnly, Mod
         "state",
         "tries",
         "http",
-        "last_error",
+        "trouble",
         "next_try",
         "created_at",
     ]
@@ -231,6 +237,10 @@ class DeliveryAdmin(CsvList, Pictured, Buttons, FoundById, Titled, ReadOnly, Mod
     @admin.display(description="Client")
     def client(self, delivery: Delivery) -> str:
         return str(delivery.event.client)
+
+    @admin.display(description="Last error", empty_value="—")
+    def trouble(self, delivery: Delivery) -> str | None:
+        return delivery.last_error or None
 
     @admin.display(description="Next try", ordering="next_retry_at", empty_value="—")
     def next_try(self, delivery: Delivery) -> str | None:

@@ -16,7 +16,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action as unfold_action
-from unfold.widgets import UnfoldAdminSplitDateTimeWidget
+from unfold.widgets import (
+    UnfoldAdminSplitDateTimeWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from accounts.admin import actor_of
 from common.console import (
@@ -78,8 +82,15 @@ class RecoverPage:
         return TemplateResponse(request, "admin/notifications/recover.html", context)
 
 
+class HeadersField(forms.JSONField):
+    def prepare_value(self, value: Any) -> Any:
+        """What is kept is never shown."""
+        return "" if value is None else super().prepare_value(value)
+
+
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
-    own_headers = forms.JSONField(
+    own_headers = HeadersField(
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
         required=False,
         help_text='Such as {"Authorization": "Bearer …"}. Never shown again; empty leaves them.',
     )
@@ -94,6 +105,10 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             "timeout_seconds",
             "throttle_per_second",
         ]
+        widgets = {"events": UnfoldAdminTextInputWidget}
+        help_texts = {
+            "events": "Types or groups, such as product.*, separated by commas; * is all."
+        }
 
     def clean_own_headers(self) -> dict[str, str] | None:
         given = self.cleaned_data["own_headers"]
@@ -179,7 +194,8 @@ class WebhookEndpointAdmin(CsvList, Detailed, Buttons, Titled, RecoverPage, Mode
         return endpoint.url
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*self.fieldsets, *self.facts] if obj else self.fieldsets
+        first, *others = self.fieldsets
+        return [first, *self.facts, *others] if obj else self.fieldsets
 
     def add_details(self, rows: list[Any]) -> None:
         found = health.health_of([row.pk for row in rows])

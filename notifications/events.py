@@ -130,7 +130,10 @@ def _cut(value: Any, chars: int) -> Any:
         return value if len(value) <= chars else f"{value[: chars - 1]}…"
     if isinstance(value, dict):
         return {name: _cut(one, chars) for name, one in value.items()}
-    return [_cut(one, chars) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        # Short lists before short texts: an id that is cut names nothing.
+        return [_cut(one, chars) for one in value[: max(1, chars // 100)]]
+    return value
 
 
 def _notices(drafts: Sequence[EventDraft], client_ids: Iterable[uuid.UUID]) -> list[Notice]:

@@ -199,7 +199,8 @@ class DeliveryAttempt(models.Model):
     error = models.CharField(max_length=255, blank=True)
 
     class Meta:
-        ordering = ["delivery", "number"]
+        # Not by number: what is recovered counts its tries from one again.
+        ordering = ["delivery", "attempted_at"]
         indexes = [models.Index(fields=["delivery", "number"], name="attempt_of_delivery")]
 
     def __str__(self) -> str:

@@ -1,9 +1,11 @@
-"""Forgetting: the log of deliveries is kept for a while, secrets no longer than they sign."""
+"""Forgetting: events and the log of deliveries are kept for a while, secrets no longer than they
+sign."""
 
 from __future__ import annotations
 
 import datetime as dt
 
+from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
@@ -27,14 +29,27 @@ WITH old AS (
 DELETE FROM notifications_delivery d USING old WHERE d.id = old.id
 """
 
+_PURGE_EVENTS = """
+WITH old AS (
+    SELECT e.id FROM notifications_event e
+    WHERE e.created_at < %s
+    AND NOT EXISTS (SELECT FROM notifications_delivery d WHERE d.event_id = e.id)
+    AND NOT EXISTS (SELECT FROM notifications_notice n WHERE n.event_id = e.id)
+    ORDER BY e.created_at LIMIT %s
+)
+DELETE FROM notifications_event e USING old WHERE e.id = old.id
+"""
+
+
+def purge_events() -> int:
+    """Delete old events that nobody is still told of, in short transactions."""
+    before = timezone.now() - dt.timedelta(days=settings.EVENT_RETENTION_DAYS)
+    return _purge(_PURGE_EVENTS, before)
+
 
 def purge_deliveries(*, keep_days: int = KEEP_DAYS) -> int:
     """Delete old deliveries with their attempts, in short transactions."""
-    before = timezone.now() - dt.timedelta(days=keep_days)
-    total = 0
-    while deleted := _purge_chunk(before):
-        total += deleted
-    return total
+    return _purge(_PURGE, timezone.now() - dt.timedelta(days=keep_days))
 
 
 def purge_notices(*, keep_days: int = KEEP_DAYS) -> int:
@@ -48,7 +63,11 @@ def forget_expired_secrets() -> int:
     return expired.update(secret_previous="", secret_rotation_expires_at=None)
 
 
-def _purge_chunk(before: dt.datetime) -> int:
+def _purge(statement: str, before: dt.datetime) -> int:
+    total = 0
     with connection.cursor() as cursor:
-        cursor.execute(_PURGE, [before, CHUNK])
-        return int(cursor.rowcount)
+        while True:
+            cursor.execute(statement, [before, CHUNK])
+            if not cursor.rowcount:
+                return total
+            total += cursor.rowcount

@@ -313,6 +313,8 @@ JOB_CONSUMERS = {
 }
 # Who hears of every job that is over.
 JOB_NEWS = "monitoring.job_news.tell"
+# Who hears that a host failed so often that it is left alone.
+CIRCUIT_NEWS = "monitoring.host_news.tell_circuit_opened"
 # Asked before stored pages are removed: which of these hashes are still needed?
 PAGE_KEEPERS = {"monitoring": "monitoring.evidence.pages_to_keep"}
 PAGE_RETENTION_DAYS = env.int_between("PAGE_RETENTION_DAYS", 1, 3650, default=30)
@@ -349,6 +351,8 @@ WEBSITE_OWNERSHIP = "monitoring.ownership.owns_website"
 SUMMARY_SOURCE = "monitoring.summaries.figures"
 WEBHOOK_ALLOW_HTTP = env.bool("WEBHOOK_ALLOW_HTTP", default=False)
 WEBHOOK_TIMEOUT_SECONDS = env.float("WEBHOOK_TIMEOUT_SECONDS", default=15)
+# No event goes before its deliveries, which are kept for 30 days.
+EVENT_RETENTION_DAYS = env.int_between("EVENT_RETENTION_DAYS", 30, 3650, default=365)
 # Pauses before each further try: a list, or the name of one.
 WEBHOOK_RETRY_SECONDS = env.pauses(
     "WEBHOOK_RETRY_SECONDS",

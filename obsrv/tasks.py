@@ -24,6 +24,7 @@ PURGES = (
     "common.drf.idempotency.purge_idempotent",
     "notifications.retention.purge_deliveries",
     "notifications.retention.purge_notices",
+    "notifications.retention.purge_events",
     "notifications.retention.forget_expired_secrets",
     "crawling.tasks.purge",
     "monitoring.history.delete_orphaned",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +27,24 @@ def pages_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     from django.conf import settings
 
     settings.STORAGES["pages"]["OPTIONS"]["location"] = tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(autouse=True)
+def every_event_fits_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What any test makes the product say has the shape that receivers were promised."""
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+    from notifications import events
+    from notifications.catalogue import TYPES
+
+    make = events._event
+
+    def make_and_check(*given: Any) -> Any:
+        event = make(*given)
+        Draft202012Validator(TYPES[event.type].schema).validate(json.loads(event.body))
+        return event
+
+    monkeypatch.setattr(events, "_event", make_and_check)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     list_select_related = ["website"]
     search_fields = ["name"]
-    search_help_text = "Beginnings of words, a SKU or GTIN, or the address of a page."
+    search_help_text = "Words, a SKU, a GTIN or an address."
     show_full_result_count = False
     paginator = InfinitePaginator
     actions = ["approve", "reject"]
@@ -151,10 +151,6 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         first = next((letter for letter in name if letter.isalnum()), "·")
         return format_html('<span class="tile" aria-hidden="true">{}</span>', first.upper())
 
-    @admin.display(description="Name", ordering="name")
-    def named(self, product: Product) -> str:
-        return format_html('<span class="name">{}</span>', str(product))
-
     @admin.display(description="URL")
     def address(self, product: Product) -> str:
         return outside_link(product.original_url)
@@ -255,7 +251,6 @@ class ProductAdmin(ProductPage, Debugger, Reparsed, CsvList, ImportPage, Detaile
     list_display = [
         "tile",
         "named",
-        "website",
         "price",
         "day",
         "month",
@@ -297,6 +292,11 @@ class ProductAdmin(ProductPage, Debugger, Reparsed, CsvList, ImportPage, Detaile
         messages.success(request, f"{count} of {len(ids)} {done}.")
         for detail in sorted({one.detail for one in outcomes if one.result == "refused"}):
             messages.error(request, detail)
+
+    @admin.display(description="Product", ordering="name")
+    def named(self, product: Product) -> str:
+        cell = '<span class="name">{}<span class="below">{}</span></span>'
+        return format_html(cell, str(product), product.website.name)
 
     @admin.display(description="Δ 24 h", empty_value="—")
     def day(self, product: Product) -> str | None:

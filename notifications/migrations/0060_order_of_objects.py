@@ -5,6 +5,9 @@ class Migration(migrations.Migration):
     dependencies = [("notifications", "0011_channels")]
 
     operations = [
+        migrations.AlterModelOptions(
+            name="deliveryattempt", options={"ordering": ["delivery", "attempted_at"]}
+        ),
         migrations.AddField(
             model_name="delivery",
             name="object_id",

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from obsrv.demo.loopback import HOST, LoopbackServer
 
 SIGNATURE_HEADER = "X-Obsrv-Signature"
 SHUTDOWN_SECONDS = 0.2
+UNAUTHORIZED = 401
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,13 @@ class Received:
 
 
 class Receiver(LoopbackServer):
-    def __init__(self, secrets: Iterable[str] = (), *, port: int = 0) -> None:
+    def __init__(
+        self, secrets: Iterable[str] = (), *, port: int = 0, refuses: bool = False
+    ) -> None:
+        """One that ``refuses`` answers 401 to what does not verify, as a receiver must."""
         super().__init__(port)
         self.secrets = list(secrets)
+        self.refuses = refuses
         self._answers: deque[Answer] = deque()
         self._received: list[Received] = []
         self._arrival = threading.Condition()
@@ -107,7 +112,10 @@ class Receiver(LoopbackServer):
         body = await request.read()
         with self._arrival:
             answer = self._answers.popleft() if self._answers else Answer()
-            self._received.append(self._judge(request, body, answer))
+            received = self._judge(request, body, answer)
+            if self.refuses and not received.verified:
+                answer = Answer(UNAUTHORIZED)
+            self._received.append(replace(received, answered=answer.status))
             self._arrival.notify_all()
         await asyncio.sleep(answer.delay_seconds)
         return web.Response(status=answer.status, headers=answer.headers)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from django.test import Client as Browser
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import AuditEntry
@@ -82,3 +85,36 @@ def test_who_may_only_look_cannot_retry() -> None:
     assert browser.get(GROUPS).status_code == 403
     assert browser.post(GROUPS, {"fingerprint": "x"}).status_code == 403
     assert CrawlTask.objects.get().status == "failed"
+
+
+def test_groups_are_of_the_newest_errors_only(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    for minutes in range(4):
+        moment = now - dt.timedelta(minutes=minutes)
+        CrawlErrorFactory.create(
+            message=f"minute {minutes}", fingerprint=str(minutes), occurred_at=moment
+        )
+    monkeypatch.setattr("crawling.admin_tasks.MOST_ERRORS", 1)
+    text = browser.get(GROUPS).content.decode()
+    assert "minute 1" in text
+    assert "minute 2" not in text
+
+
+def test_the_stored_page_of_an_error_is_one_click_away(browser: Browser) -> None:
+    error = CrawlErrorFactory.create(task__stored_page=stored_page())
+    address = f"/admin/crawling/storedpage/{error.task.stored_page_id}/change/"
+    assert address in browser.get(GROUPS).content.decode()
+
+
+def test_a_task_offers_what_its_state_allows(browser: Browser) -> None:
+    task = TaskFactory.create(status="paused")
+    page = f"{TASKS}{task.pk}/change/"
+    text = browser.get(page).content.decode()
+    assert "crawling_crawltask_resume_this" in text
+    assert "crawling_crawltask_pause_this" not in text
+    assert "crawling_crawltask_parse_this" not in text
+    browser.post(page, {"crawling_crawltask_resume_this": ""})
+    task.refresh_from_db()
+    assert task.status == "pending"

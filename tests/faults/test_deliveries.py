@@ -135,6 +135,7 @@ def assert_in_order(got: list[Got]) -> None:
         last[owner] = sequence
 
 
+@pytest.mark.timeout(600)
 def test_ten_thousand_that_waited_out_an_outage_are_each_accepted_once(
     receiver: Receiver,
 ) -> None:

@@ -32,6 +32,8 @@ def test_workers_told_to_stop_hand_over_what_they_hold(rig: Rig, tell: Tell) -> 
     rig.crawl_new_prices()
     for pages in (3, 9):
         rig.await_pages(pages)
+        # Those of the first time are started again after a pause.
+        rig.until(lambda: bool(crawl_workers(rig.stack)))
         workers = crawl_workers(rig.stack)
         leaders = [worker for worker in workers if worker.parent() not in workers]
         assert leaders

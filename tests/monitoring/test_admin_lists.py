@@ -314,7 +314,7 @@ def test_a_product_is_found_by_words_numbers_and_address(browser: Browser, asked
     assert "Floor lamp" not in text
 
 
-@pytest.mark.parametrize("asked", ["http://", "https://\x00", "&|!:*", "'", "\u202e", "x" * 3000])
+@pytest.mark.parametrize("asked", ["http://", "&|!:*", "'", "\u202e", "x" * 3000])
 def test_what_nobody_would_search_for_finds_nothing(browser: Browser, asked: str) -> None:
     ProductFactory.create(name="Oak desk")
     answer = browser.get(LISTS["product"], {"q": asked})

@@ -385,7 +385,8 @@ def test_two_senders_at_once_deliver_each_event_once(receiver: Receiver) -> None
 
     def send(_worker: int) -> int:
         try:
-            return deliver_due()
+            # A busy machine may need more than its usual time.
+            return deliver_due(max_seconds=100)
         finally:
             connections.close_all()
 

@@ -41,11 +41,13 @@ def test_the_body_is_the_envelope_of_the_catalogue() -> None:
 @pytest.mark.django_db
 def test_times_are_utc_and_decimals_are_text() -> None:
     vienna = AT.astimezone(dt.timezone(dt.timedelta(hours=1)))
-    data = {"price": Decimal("10.50"), "name": "a\0b é"}
+    example = TYPES["product.price_changed"].data
+    product = {**example["object"], "price": Decimal("10.50"), "name": "a\0b é"}
+    data = {**example, "object": product}
     [event_id] = publish([draft(ClientFactory.create(), data=data, occurred_at=vienna)])
     body = json.loads(Event.objects.get(pk=event_id).body)
     assert body["created_at"] == "2026-03-01T12:00:00Z"
-    assert body["data"] == {"price": "10.50", "name": "a\0b é"}
+    assert body["data"] == {**example, "object": {**product, "price": "10.50"}}
 
 
 @pytest.mark.django_db(transaction=True)

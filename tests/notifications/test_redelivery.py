@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -13,7 +14,7 @@ from notifications.delivery import deliver_due
 from notifications.models import Delivery
 from notifications.redelivery import recover
 from tests.factories.notifications import DeliveryFactory, EndpointFactory, EventFactory
-from tests.notifications.receiver import Receiver
+from tests.notifications.receiver import Receiver, always, fine
 from tests.notifications.sending_tools import names, tell
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +38,22 @@ def test_recovering_sends_what_was_not_accepted_and_what_was_never_meant_to_be_s
     assert set(names(receiver.got)) == wanted
     entry = AuditEntry.objects.get(verb="recover")
     assert entry.after["deliveries"] == 3
+
+
+def test_tries_are_shown_in_the_order_in_which_they_were_made(
+    receiver: Receiver, settings: Any
+) -> None:
+    settings.WEBHOOK_RETRY_SECONDS = [0]
+    receiver.answer = always(500)
+    endpoint = EndpointFactory.create(url=receiver.url)
+    tell(endpoint.client)
+    deliver_due()
+    deliver_due()
+    recover(endpoint, since=timezone.now() - HOUR, actor=SYSTEM)
+    receiver.answer = fine
+    deliver_due()
+    attempts = Delivery.objects.get().attempts.all()
+    assert [attempt.status_code for attempt in attempts] == [500, 500, 200]
 
 
 def test_only_the_range_and_what_the_endpoint_listens_to_is_recovered() -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from notifications import retention
-from notifications.models import Delivery, DeliveryAttempt, Notice
+from notifications.models import Delivery, DeliveryAttempt, Event, Notice
 from tests.factories.notifications import (
     ChannelFactory,
     DeliveryFactory,
@@ -57,3 +57,12 @@ def test_notices_are_forgotten_after_thirty_days_unless_they_still_wait() -> Non
         Notice.objects.filter(pk=row.pk).update(created_at=now - dt.timedelta(days=days))
     assert retention.purge_notices() == 1
     assert Notice.objects.count() == 2
+
+
+def test_events_are_forgotten_after_a_year_unless_somebody_is_still_told() -> None:
+    long_ago = timezone.now() - dt.timedelta(days=366)
+    waiting = DeliveryFactory.create(event__created_at=long_ago).event
+    young = EventFactory.create(created_at=long_ago + dt.timedelta(days=2))
+    EventFactory.create(created_at=long_ago)
+    assert retention.purge_events() == 1
+    assert set(Event.objects.all()) == {waiting, young}

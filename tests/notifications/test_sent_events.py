@@ -57,3 +57,22 @@ def test_a_body_stays_below_twenty_kilobytes_whatever_a_shop_writes() -> None:
     event = Event.objects.get()
     assert len(event.body.encode()) < BODY_BYTES
     check(event)
+
+
+def test_a_long_list_is_cut_before_what_names_its_members() -> None:
+    kind = TYPES["website.campaign"]
+    member = {**kind.data["members"][0], "id": str(uuid7()), "name": "漢" * 120}
+    draft = EventDraft(
+        client_id=ClientFactory.create().pk,
+        type=kind.name,
+        cause=uuid7(),
+        data={**kind.data, "members": [member] * 50},
+        occurred_at=WebsiteFactory.create().created_at,
+    )
+    with transaction.atomic():
+        publish([draft])
+    event = Event.objects.get()
+    assert len(event.body.encode()) < BODY_BYTES
+    members = orjson.loads(event.body)["data"]["members"]
+    assert members
+    assert members == [member] * len(members)

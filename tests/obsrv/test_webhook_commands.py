@@ -23,9 +23,13 @@ SECRET = new_secret()
 
 
 def check(receiver: Receiver) -> dict[str, bool]:
+    return grades_of(receiver.url)
+
+
+def grades_of(url: str) -> dict[str, bool]:
     out = StringIO()
     with contextlib.suppress(CommandError):
-        call_command("conformance", receiver.url, secret=SECRET, json=True, stdout=out)
+        call_command("conformance", url, secret=SECRET, json=True, stdout=out)
     return {grade["name"]: grade["passed"] for grade in json.loads(out.getvalue())["grades"]}
 
 
@@ -112,11 +116,35 @@ def test_listening_shows_what_came_and_whether_it_verifies(unused_port: int) -> 
     assert problems == ["1 deliveries did not verify."]
 
 
+def test_the_listener_passes_the_check_of_receivers(unused_port: int) -> None:
+    graded: list[dict[str, bool]] = []
+
+    def judge() -> None:
+        post(unused_port, *good())
+        graded.append(grades_of(f"http://127.0.0.1:{unused_port}/hooks"))
+
+    def good() -> tuple[bytes, dict[str, str]]:
+        probe = next(probe for probe in probes(SECRET) if probe.name == "good")
+        return probe.body, probe.headers
+
+    thread = threading.Thread(target=judge)
+    thread.start()
+    with pytest.raises(CommandError, match="5 deliveries did not verify"):
+        call_command(
+            "listen", secret=[SECRET], port=unused_port, count=9, json=True, stdout=StringIO()
+        )
+    thread.join(20)
+    assert all(graded[0].values()), graded
+
+
 def post(port: int, body: bytes, headers: dict[str, str]) -> None:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/", body, headers)
     for _ in range(100):
         try:
             urllib.request.urlopen(request).close()
+            return
+        except urllib.error.HTTPError as refused:
+            refused.close()
             return
         except urllib.error.URLError:
             time.sleep(0.05)

@@ -14,7 +14,10 @@ LOOK_SECONDS = 1.0
 
 
 class Command(BaseCommand):
-    help = "Listens for webhooks on this machine, verifies and prints them; Ctrl-C ends it."
+    help = (
+        "Listens for webhooks on this machine, verifies and prints them, and answers 401 to what"
+        " does not verify; Ctrl-C ends it."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -29,7 +32,7 @@ class Command(BaseCommand):
         self.seen: dict[str, int] = {}
         self.unverified = 0
         try:
-            with Receiver(options["secret"], port=options["port"]) as receiver:
+            with Receiver(options["secret"], port=options["port"], refuses=True) as receiver:
                 if not self.as_json:
                     self.console.print(f"Listening on {receiver.url}, any path; Ctrl-C ends.")
                 self._follow(receiver, options["count"])
