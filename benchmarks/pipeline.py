@@ -44,6 +44,8 @@ from tests.shop.bulk_pages import TYPICAL, Truth
 # What issue 5 asks of this machine, in pages per second and core.
 GOAL, GOAL_UNCHANGED = 1200, 4000
 CHANGED = 0.1
+# Milliseconds of the fixed loop on this machine when nobody shares it.
+QUIET_LOOP = 60
 PEERS = ("scrapy", "changedetection")
 
 
@@ -72,16 +74,19 @@ def measure(*, quick: bool, peers: Collection[str] = ()) -> list[Figure]:
     whole: list[Turn] = []
     plain: list[Turn] = []
     same: list[Turn] = []
+    loops: list[float] = []
     with watched(BulkShop(products=products, fill=TYPICAL)) as bench:
         bench.run()
         for _ in range(rounds):
             whole.append(bench.turn(forget_pages))
             plain.append(bench.turn(forget_conditions))
             same.append(bench.run())
+            loops.append(1000 * cpu.of_fixed_loop())
     figures = [
         *turn_figures("all read, 10 % re-priced", whole, products, GOAL),
         *turn_figures("all fetched, 10 % re-priced, 90 % the same bytes", plain, products, GOAL),
         *turn_figures("unchanged pages (304)", same, products, GOAL_UNCHANGED),
+        figure("a fixed loop of Python, CPU", loops, "ms", peer="when quiet", against=QUIET_LOOP),
     ]
     for peer in peers:
         figures += importlib.import_module(f"benchmarks.peers.beside_{peer}").measure(quick=quick)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -24,6 +26,7 @@ START_SECONDS, CHECK_SECONDS, NEWS_SECONDS = 120, 600, 60
 WORKERS = 10
 # Its API gives the time of a check in whole seconds.
 LOOK_SECONDS = 1.0
+SNAPSHOT = re.compile(r"In Stock: (True|False) - Price: ([\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +125,13 @@ class ChangeDetection:
         return sum(self._is_right(key, number) for key, number in self.watches.items())
 
     def _is_right(self, key: str, number: int) -> bool:
-        found, truth = (
-            self._ask("GET", f"watch/{key}").get("restock") or {},
-            self.shop.truth(number),
-        )
-        said = (str(found.get("price")), found.get("currency"), found.get("in_stock"))
-        return said == (str(float(truth.price)), truth.currency, truth.in_stock)
+        """Its snapshot is a line of stock and price; the currency is not among what it keeps."""
+        truth = self.shop.truth(number)
+        said = SNAPSHOT.search(self._get(f"watch/{key}/history/latest").decode())
+        if said is None:
+            return False
+        stock, price = said.groups()
+        return stock == str(truth.in_stock) and Decimal(price) == truth.price
 
     def _watch(self, url: str) -> str:
         return str(self._ask("POST", "watch", {"url": url, **self._options()})["uuid"])
@@ -173,6 +177,9 @@ class ChangeDetection:
         return True
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        return json.loads(self._get(path, method, body))
+
+    def _get(self, path: str, method: str = "GET", body: Any = None) -> bytes:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/api/v1/{path}",
             method=method,
@@ -182,9 +189,10 @@ class ChangeDetection:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=60) as answer:
-                return json.load(answer)
+                found: bytes = answer.read()
         except urllib.error.HTTPError as error:
             raise RuntimeError(f"{path}: {error.code} {error.read()[:300]!r}") from error
+        return found
 
 
 def _free_port() -> int:
