@@ -63,7 +63,9 @@ class Page:
     def rdfa(self) -> Graph:
         if TYPED not in self.body:
             return Graph()
-        return jsonld.read_graph(scopes.read_items(scopes.marked(self.tree, scopes.RDFA), scopes.RDFA))
+        return jsonld.read_graph(
+            scopes.read_items(scopes.marked(self.tree, scopes.RDFA), scopes.RDFA)
+        )
 
     @cached_property
     def items(self) -> list[LexborNode]:
@@ -86,9 +88,7 @@ class Page:
 
     @cached_property
     def headings(self) -> list[str]:
-        texts = (
-            clean(node.text(deep=True, separator=" "), 500) for node in self.walk.headings[:5]
-        )
+        texts = (clean(node.text(deep=True, separator=" "), 500) for node in self.walk.headings[:5])
         return [text for text in texts if text]
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from extraction.texts import words
 from extraction.visible_anchors import words_of
 from extraction.visible_outline import Outline
 from extraction.visible_phrases import Phrases
@@ -20,8 +21,9 @@ SKU_LABEL = re.compile(
 )  # fmt: skip
 SKU_VALUE = re.compile(r"[#\s]*([A-Za-z0-9][\w./+-]{1,39})\s*\Z", re.ASCII)
 # The first two letters of each of these, so that other texts need no closer look.
-SKU_BEGINNINGS = frozenset(
-    "sk it ar mo pr mp pa st re ré co có kó ko nr ci va tu ар ко пр 商品 品番 型番 货号 貨號 品號 상품 to as is ca be".split()
+SKU_BEGINNINGS = words(
+    "sk it ar mo pr mp pa st re ré co có kó ko nr ci va tu ар ко пр 商品 品番 型番 货号 貨號 品號 상품"
+    " to as is ca be"
 )
 GTIN_WORDS = ("ean", "gtin", "upc", "isbn", "barcode", "jan", "штрихкод", "čárový kód")
 GTIN_LABEL = re.compile(r"\b(?:ean|gtin|upc|isbn|barcode|jan|штрихкод|čárový kód)(?:[-\s]?1[0-4]|[-\s]?8)?(?:\s*(?:code|kód|kod|no|number))?\b\s*[.:#：]*\s*", re.IGNORECASE)  # fmt: skip

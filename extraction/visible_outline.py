@@ -14,6 +14,8 @@ from extraction.walks import TEXT, Walk, numbers_of
 UNSEEN = ("script", "style", "svg", "noscript", "template", "iframe", "head", "canvas", "video")
 # Elements that later questions ask for by name.
 SOUGHT = ("h1", "button", "input", "form", "select")
+# Real pages stay under 200; kept lines of all ancestors cost depth squared.
+DEEPEST = 250
 NAMING = ("class", "id", "itemprop")
 HIDDEN = BITS["hidden"]
 
@@ -57,7 +59,7 @@ class Outline:
             parent = self.nodes[node].parent
             node = self._order[parent.mem_id] if parent is not None else 0
         for one in reversed(unknown):
-            line = self._lines[one] = (one, *line)
+            line = self._lines[one] = (one, *line[:DEEPEST])
         return line
 
     def parent(self, node: int) -> int:

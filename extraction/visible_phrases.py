@@ -115,11 +115,15 @@ def _phrase(text: str, stock: Stock | None) -> Phrase:
         return Phrase(text, stock, frozenset())
     *whole, last = text.split()
     keys = {word[:KEY] for word in whole}
-    return Phrase(text, stock, frozenset(keys | {last[:KEY]} if len(last) >= KEY or not whole else keys))
+    return Phrase(
+        text, stock, frozenset(keys | {last[:KEY]} if len(last) >= KEY or not whole else keys)
+    )
 
 
 PHRASES = tuple(
-    _phrase(text, stock) for stock, texts in ((None, CART_PHRASES), *STOCK_PHRASES) for text in texts
+    _phrase(text, stock)
+    for stock, texts in ((None, CART_PHRASES), *STOCK_PHRASES)
+    for text in texts
 )
 SPACED = tuple(one for one in PHRASES if one.keys)
 SPACELESS = tuple(one for one in PHRASES if not one.keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -91,10 +92,8 @@ def _find(page: Outline, home: str) -> Iterator[Candidate]:
 
 def _named_price(page: Outline, place: int) -> bool:
     """Whether an element closely around a text is called a price."""
-    for element in page.ancestors(page.text_nodes[place])[1:4]:
-        if page.own(element) & PRICE:
-            return True
-    return False
+    around = page.ancestors(page.text_nodes[place])[1:4]
+    return any(page.own(element) & PRICE for element in around)
 
 
 def _whole(page: Outline, place: int, text: str) -> tuple[int, str]:
@@ -231,13 +230,19 @@ def _add_nearness(
     else:
         features["no_title"] = 1.0
     if anchors.carts:
-        cart = min(anchors.carts, key=lambda place: abs(place - one.place))
+        cart = _nearest(anchors.carts, one.place)
         features["cart_distance"] = min(1.0, math.log1p(abs(one.place - cart)) / 6)
         features["cart_block"] = _block_share(page, one.element, cart)
         first = anchors.carts[0]
         features["first_cart_distance"] = min(1.0, math.log1p(abs(one.place - first)) / 6)
     else:
         features["no_cart"] = 1.0
+
+
+def _nearest(places: tuple[int, ...], place: int) -> int:
+    """Of places in order; the earlier of two that are as near."""
+    index = bisect_left(places, place)
+    return min(places[max(0, index - 1) : index + 1], key=lambda other: abs(other - place))
 
 
 def _block_share(page: Outline, element: int, place: int) -> float:

@@ -19,7 +19,7 @@ def numbers_of(*tags: str) -> dict[int, str]:
     return {tree.create_node(tag).tag_id: tag for tag in tags}
 
 
-NUMBERS = {tag: number for number, tag in numbers_of("h1", "meta", "link", "script").items()}
+ASKED = numbers_of("h1", "meta", "link", "script")
 
 
 class Walk:
@@ -37,13 +37,19 @@ class Walk:
     def kinds(self) -> list[int]:
         return [node.tag_id for node in self.nodes]
 
-    def every(self, tag: str) -> list[LexborNode]:
-        number = NUMBERS[tag]
-        return [self.nodes[place] for place, kind in enumerate(self.kinds) if kind == number]
-
     @cached_property
+    def _asked(self) -> dict[str, list[LexborNode]]:
+        found: dict[str, list[LexborNode]] = {tag: [] for tag in ASKED.values()}
+        for place in [place for place, kind in enumerate(self.kinds) if kind in ASKED]:
+            found[ASKED[self.kinds[place]]].append(self.nodes[place])
+        return found
+
+    def every(self, tag: str) -> list[LexborNode]:
+        return self._asked[tag]
+
+    @property
     def headings(self) -> list[LexborNode]:
-        return self.every("h1")
+        return self._asked["h1"]
 
     @cached_property
     def title(self) -> LexborNode | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -104,10 +104,21 @@ def select(tree: LexborHTMLParser | LexborNode, selector: str) -> list[LexborNod
 
 
 def _apply(rule: Rule, tree: LexborHTMLParser, reading: Reading, currency: str) -> None:
-    for element in select(tree, rule.selector):
+    for element in _found(tree, rule.selector):
         text = rule.means or _text(element, rule)
         if text and _put(reading, rule.name, text, rule.selector, currency):
             return
+
+
+def _found(tree: LexborHTMLParser, selector: str) -> Iterator[LexborNode]:
+    """The first element, which mostly settles it, then the others."""
+    try:
+        first = tree.css_first(selector)
+    except ValueError:
+        return
+    if first is not None:
+        yield first
+        yield from select(tree, selector)[1:]
 
 
 def _text(element: LexborNode, rule: Rule) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +50,17 @@ def test_any_url_and_any_header_are_borne(body: bytes, url: str, header: str) ->
 )
 def test_a_page_made_to_be_slow_is_not(body: bytes) -> None:
     extract_product(body, URL)
+
+
+def test_open_elements_by_the_thousand_take_little_memory() -> None:
+    body = b"<h1>Lamp</h1>" + b"<i>" * 14_000 + b"9,99 EUR" + b"</i>" * 2_000
+    tracemalloc.start()
+    try:
+        extract_product(body, URL)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 150_000_000
 
 
 def shop_page(price: str, *, data: bool = True) -> bytes:
