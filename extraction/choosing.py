@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from extraction.identity import same_page
@@ -45,14 +46,17 @@ def _row(reading: Reading) -> Variant:
     )
 
 
-def choose_main(readings: list[Reading], url: str, titles: list[str]) -> Reading | None:
+def choose_main(
+    readings: list[Reading], url: str, titles: Callable[[], list[str]]
+) -> Reading | None:
     """The only one, the one with this address, or the one the page's title names."""
     if len(readings) < 2:
         return readings[0] if readings else None
     own = [r for r in readings if same_page(r.url, url)]
     if len(own) == 1:
         return own[0]
-    scored = sorted(((_named(r, titles), r) for r in own or readings), key=lambda e: -e[0])
+    names = titles()
+    scored = sorted(((_named(r, names), r) for r in own or readings), key=lambda e: -e[0])
     (first, best), (second, _) = scored[0], scored[1]
     return best if first >= 0.75 and first > second else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from extraction.choosing import choose_main, distinct
@@ -11,6 +12,7 @@ from extraction.jsonld import Graph
 from extraction.pages import Page
 from extraction.readings import Reading
 from extraction.schema import read_product
+from extraction.sites import Parser, parser_for
 
 MOST_PRODUCTS = 300
 
@@ -32,14 +34,21 @@ def settle_currency(reading: Reading, page: Page) -> None:
 
 
 def home_currency(page: Page) -> str:
+    return page.hints.currency or host_currency(_host(page.url))
+
+
+def parser_of(page: Page) -> Parser:
+    return parser_for(page.hints.parser_name, _host(page.url), page.body)
+
+
+def _host(url: str) -> str:
     try:
-        host = urlsplit(page.url).hostname or ""
+        return urlsplit(url).hostname or ""
     except ValueError:
-        host = ""
-    return page.hints.currency or host_currency(host)
+        return ""
 
 
-def main_products(page: Page, titles: list[str]) -> list[Reading]:
+def main_products(page: Page, titles: Callable[[], list[str]]) -> list[Reading]:
     """What each syntax says of the page's product, the most trusted first."""
     graphs = (
         (Method.JSON_LD, page.graph),

@@ -35,6 +35,13 @@ def lose(name: str, field: Field, reason: str) -> Lost:
     return Lost(name, field.value, field.source, field.raw, reason)
 
 
+def identify(fields: dict[str, Field], url: str) -> None:
+    """A shop that names no sku has its number in the address."""
+    number = product_id_from_url(url)
+    if number and any(c.isdigit() for c in number) and "-" not in number and "sku" not in fields:
+        fields["sku"] = Field(number, Method.URL, url[:500], 0.6)
+
+
 def build_item(
     fields: dict[str, Field],
     *,

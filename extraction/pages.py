@@ -68,8 +68,17 @@ class Page:
         )
 
     @cached_property
+    def has_items(self) -> bool:
+        return any(spelling in self.body for spelling in ITEMS)
+
+    @property
+    def is_marked_up(self) -> bool:
+        """Whether microdata or RDFa may be there."""
+        return self.has_items or TYPED in self.body
+
+    @cached_property
     def items(self) -> list[LexborNode]:
-        if not any(spelling in self.body for spelling in ITEMS):
+        if not self.has_items:
             return []
         return scopes.marked(self.tree, scopes.MICRODATA)
 
@@ -79,7 +88,15 @@ class Page:
 
     @cached_property
     def meta(self) -> Meta:
-        return meta_of(self.walk)
+        head = b"" if self.full else self._head
+        return meta_of(Walk(LexborHTMLParser(shallow(mended(head)))) if head else self.walk)
+
+    @cached_property
+    def _head(self) -> bytes:
+        """The part before the body, if all metas are there."""
+        end = self.body.find(b"</head>", 0, HEAD)
+        metas_follow = any(self.body.find(tag, end) >= 0 for tag in (b"<meta", b"<META"))
+        return b"" if end < 0 or metas_follow else self.body[:end]
 
     @cached_property
     def title(self) -> str:
@@ -93,7 +110,7 @@ class Page:
 
     @cached_property
     def canonical(self) -> str:
-        if "tree" not in self.__dict__:
+        if not self.full and ("tree" not in self.__dict__ or self._head):
             return link_of(canonical_of_bytes(self.body, HEAD), self.url)
         links = (link.attributes for link in self.walk.every("link"))
         own = (a for a in links if (a.get("rel") or "").lower() == "canonical")

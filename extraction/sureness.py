@@ -1,4 +1,5 @@
-"""The short way: JSON-LD that leaves no doubt is believed without building a tree."""
+"""The short way: JSON-LD, or else the head, that leaves no doubt is believed without building
+the page's tree."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ from decimal import Decimal
 
 from extraction.choosing import distinct
 from extraction.items import Method, ProductItem
-from extraction.markup import read_graph_products
-from extraction.merging import build_item
+from extraction.markup import parser_of, read_graph_products, settle_currency
+from extraction.merging import build_item, identify
+from extraction.opengraph import calls_itself_product, read_opengraph
 from extraction.pages import Page
 from extraction.readings import Reading
 from extraction.texts import words
@@ -33,21 +35,37 @@ LOOKS = 12
 
 def read_sure(page: Page) -> ProductItem | None:
     """One product, everything said of it, its price seen on the page and nowhere struck out."""
-    if page.hints.parser_name != "generic" or not page.graph.products or page.hints.options:
+    if page.hints.parser_name != "generic" or page.hints.options:
         return None
     if page.graph.types & OTHER_SUBJECTS:
         return None
-    found = distinct(read_graph_products(page.graph, page, Method.JSON_LD))
+    found = _in_graph(page) if page.graph.products else _in_head(page)
     if len(found) != 1 or not says_all(found[0]) or not shown(found[0].value("price"), page.body):
         return None
     return build_item(
         found[0].fields,
         readings=found,
         url=page.url,
-        reason="JSON-LD names one product with price, currency and stock",
+        reason=f"{found[0].method} names one product with price, currency and stock",
         breadcrumb=page.graph.breadcrumb,
         canonical=page.canonical,
     )
+
+
+def _in_graph(page: Page) -> list[Reading]:
+    return distinct(read_graph_products(page.graph, page, Method.JSON_LD))
+
+
+def _in_head(page: Page) -> list[Reading]:
+    """What the head says, where no other markup and no software of shops speaks."""
+    if page.is_marked_up or not calls_itself_product(page.meta):
+        return []
+    if parser_of(page).name != "generic":
+        return []
+    reading = read_opengraph(page.meta, page.url)
+    settle_currency(reading, page)
+    identify(reading.fields, page.url)
+    return [reading]
 
 
 def says_all(reading: Reading) -> bool:
@@ -74,6 +92,8 @@ def forms(price: Decimal) -> tuple[bytes, ...]:
     tail = f"{cents:.2f}"[2:]
     texts = {f"{digits}.{tail}", f"{digits},{tail}", f"{grouped}.{tail}"}
     texts.add(f"{grouped.replace(',', '.')},{tail}")
+    if cents and tail.endswith("0"):
+        texts |= {f"{digits}.{tail[0]}", f"{digits},{tail[0]}"}
     if not cents and len(digits) > 2:
         texts |= {digits, grouped, grouped.replace(",", ".")}
     # With a point first: most pages write so, and each form that is missing costs a whole look.

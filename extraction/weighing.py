@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from extraction.embedded import read_embedded
 from extraction.identity import product_id_from_url
 from extraction.items import Field, Method, NoProduct, PageKind, ProductItem, Stock
 from extraction.learned import read_learned
-from extraction.markup import home_currency, main_products, settle_currency
-from extraction.merging import build_item, merge
+from extraction.markup import home_currency, main_products, parser_of, settle_currency
+from extraction.merging import build_item, identify, merge
 from extraction.naming import alike
 from extraction.opengraph import calls_itself_product, read_opengraph
 from extraction.pagekinds import judge_page
 from extraction.pages import Page
 from extraction.pricing import choose_price, money_of
 from extraction.readings import Reading
-from extraction.sites import Parser, parser_for
+from extraction.sites import Parser
 from extraction.sites.rules import read_rules
 from extraction.states import states
 from extraction.sureness import says_all, shown
@@ -40,9 +38,9 @@ VISIBLE = (
 
 def weigh(page: Page) -> ProductItem | NoProduct:
     """Every source read; the first that names the main product leads."""
-    parser = _parser(page)
+    parser = parser_of(page)
     site = read_rules(parser, page.tree, page.hints, home_currency(page))
-    markup = main_products(page, _titles(page))
+    markup = main_products(page, lambda: _titles(page))
     opengraph = read_opengraph(page.meta, page.url)
     settle_currency(opengraph, page)
     visible = _look(page, [site, *markup])
@@ -120,14 +118,6 @@ def _refuse(
     return None if drawn_later and (marked or named) else refusal
 
 
-def _parser(page: Page) -> Parser:
-    try:
-        host = urlsplit(page.url).hostname or ""
-    except ValueError:
-        host = ""
-    return parser_for(page.hints.parser_name, host, page.body)
-
-
 def _decide(
     page: Page, readings: list[Reading], visible: VisibleReading, parser: Parser
 ) -> ProductItem | NoProduct:
@@ -137,7 +127,7 @@ def _decide(
         return NoProduct("a product without a name")
     money, more = money_of(chosen, readings, home_currency(page))
     fields |= money
-    _identify(fields, page.url)
+    identify(fields, page.url)
     return build_item(
         fields,
         readings=readings,
@@ -154,14 +144,6 @@ def _reason(fields: dict[str, Field]) -> str:
     price = fields.get("price")
     said = f"the price is from {price.source}" if price else "no price is shown"
     return f"{fields['name'].source} names the product, {said}"
-
-
-def _identify(fields: dict[str, Field], url: str) -> None:
-    """A shop that names no sku has its number in the address."""
-    number = product_id_from_url(url)
-    known = fields.get("sku")
-    if number and any(c.isdigit() for c in number) and "-" not in number and known is None:
-        fields["sku"] = Field(number, Method.URL, url[:500], 0.6)
 
 
 def _as_reading(visible: VisibleReading) -> Reading:
