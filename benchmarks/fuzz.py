@@ -8,6 +8,7 @@ Needs the ``fuzz`` dependency group (atheris); its flags are those of libFuzzer.
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 import atheris
@@ -50,9 +51,12 @@ def _try_texts(text: str) -> None:
 
 
 def main() -> None:
-    corpus = [str(PAGES)] if not any(not a.startswith("-") for a in sys.argv[1:]) else []
-    atheris.Setup([*sys.argv, *LIMITS, *corpus], try_one)
-    atheris.Fuzz()
+    named = any(not argument.startswith("-") for argument in sys.argv[1:])
+    # What is found is written into the first folder; the cases are only read.
+    with tempfile.TemporaryDirectory() as found:
+        corpus = [] if named else [found, str(PAGES)]
+        atheris.Setup([*sys.argv, *LIMITS, *corpus], try_one)
+        atheris.Fuzz()
 
 
 if __name__ == "__main__":
