@@ -92,8 +92,6 @@ def forms(price: Decimal) -> tuple[bytes, ...]:
     tail = f"{cents:.2f}"[2:]
     texts = {f"{digits}.{tail}", f"{digits},{tail}", f"{grouped}.{tail}"}
     texts.add(f"{grouped.replace(',', '.')},{tail}")
-    if cents and tail.endswith("0"):
-        texts |= {f"{digits}.{tail[0]}", f"{digits},{tail[0]}"}
     if not cents and len(digits) > 2:
         texts |= {digits, grouped, grouped.replace(",", ".")}
     # With a point first: most pages write so, and each form that is missing costs a whole look.

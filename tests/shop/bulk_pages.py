@@ -102,7 +102,7 @@ def first_truth(index: int, seed: int, forms: Sequence[str] = MIX) -> Truth:
         name=f"{brand} {dice.choice(ADJECTIVES)} {dice.choice(NOUNS)} {dice.randint(100, 999)}",
         brand=brand,
         sku=f"SKU-{index:06d}",
-        price=Decimal(dice.randint(500, 90_000)) / 100,
+        price=Decimal(dice.randint(500, 90_000)).scaleb(-2),
         currency=dice.choice(CURRENCIES),
         in_stock=dice.random() < 0.85,
     )
