@@ -48,18 +48,19 @@ def start_discovery(
     sources: Sequence[str] = SOURCES,
 ) -> CrawlJob:
     """Seed pages first; what follows from them is the affair of ``discovery``."""
+    pages = website.seed_urls or [website.base_url]
     most = max_pages or website.discovery_max_pages or settings.DISCOVERY_MAX_PAGES
     parameters = {
         "max_pages": min(most, settings.DISCOVERY_MAX_PAGES),
         "sources": list(sources),
-        "test_page": url_hash(normalize_url(website.seed_urls[0])),
+        "test_page": url_hash(normalize_url(pages[0])),
     }
     job = _open(website, Kind.DISCOVERY, triggered_by, priority=3, parameters=parameters)
     assert job is not None
     rules = found_urls.rules_of(website)
     seeds = [
         rules.sight(url, source=Source.SEED, score=FIRST_SEED if index == 0 else SEED)
-        for index, url in enumerate(website.seed_urls)
+        for index, url in enumerate(pages)
     ]
     wanted = [replace(one, state=State.WAITING) for one in seeds if one]
     found_urls.remember(job, wanted)

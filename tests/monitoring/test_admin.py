@@ -357,5 +357,5 @@ def test_a_schedule_that_is_run_now_crawls_its_website(browser: Browser) -> None
     ProductFactory.create(website=website, approved=True)
     chosen = {"action": "run_tasks", "_selected_action": [str(website.periodic_task_id)]}
     url = "/admin/django_celery_beat/periodictask/"
-    assert "1 being crawled" in browser.post(url, chosen, follow=True).content.decode()
+    assert "1 started" in browser.post(url, chosen, follow=True).content.decode()
     assert CrawlJob.objects.get(website_id=website.pk).triggered_by == "manual"

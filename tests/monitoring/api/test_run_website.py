@@ -58,6 +58,12 @@ def test_discovering_now_starts_at_the_seeds(api: Any, website: Website) -> None
     assert CrawlTask.objects.get().url == website.seed_urls[0]
 
 
+def test_discovering_without_seeds_starts_at_the_shop_itself(api: Any, website: Website) -> None:
+    Website.objects.filter(pk=website.pk).update(seed_urls=[])
+    assert api.post(path_of(website, "discover")).status_code == 202
+    assert CrawlTask.objects.get().url == website.base_url
+
+
 def test_a_second_discovery_is_a_conflict_but_a_crawl_is_not_in_its_way(
     api: Any, client_row: Client, website: Website
 ) -> None:
