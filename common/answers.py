@@ -100,7 +100,9 @@ def _check_headers(answer: Answer | aiohttp.ClientResponse, limits: Limits) -> N
     if whole and (answer.content_length or 0) > limits.body_bytes:
         raise _too_large()
     if limits.accept_types and answer.status < 300:
-        declared = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        declared = (
+            _readable_headers(answer).get("Content-Type", "").partition(";")[0].strip().lower()
+        )
         if declared and not declared.startswith(limits.accept_types):
             message = f"The answer is of the type {declared[:100]}, which is not read here."
             raise FetchFailed("validation", message, transient=False)

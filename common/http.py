@@ -96,7 +96,8 @@ class Errand:
         if status == 303 or (status in {301, 302} and self.method == "POST"):
             self.method, self.body = ("HEAD" if self.method == "HEAD" else "GET"), None
         if self.headers and origin_of(target) != origin_of(self.url):
-            self.headers = _without_private(self.headers)
+            in_the_open = self.url.startswith("https:") and target.startswith("http:")
+            self.headers = None if in_the_open else _without_private(self.headers)
         self.url = target
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -76,6 +77,7 @@ class Wire:
             "accept": "Accept: */*",
             "accept-encoding": f"Accept-Encoding: {ACCEPTED_ENCODINGS}",
         }
+        self._used: WeakSet[ResponseHandler] = WeakSet()
         loop = asyncio.get_running_loop()
         # What the connector must know of a request is the same for all of an origin.
         self._toward = lru_cache(maxsize=8192)(lambda o: ClientRequest("GET", URL(o), loop=loop))
@@ -89,12 +91,25 @@ class Wire:
         start = f"{method} {slash}{target} HTTP/1.1\r\nHost: {host}"
         raw = self._packet(method, start, headers, body)
         toward = self._toward(f"{scheme}://{host}")
+        connection, kept = await self._connection(toward)
         try:
-            return await self._exchange(method, toward, raw)
-        except STALE as error:
-            if method not in REPEATABLE or isinstance(error, aiohttp.ClientConnectorError):
+            return await self._exchange(method, connection, raw)
+        except STALE:
+            if not kept or method not in REPEATABLE:
                 raise
-        return await self._exchange(method, toward, raw)
+        connection, _kept = await self._connection(toward)
+        return await self._exchange(method, connection, raw)
+
+    async def _connection(self, toward: ClientRequest) -> tuple[Connection, bool]:
+        """A connection on which nothing is left of what went before, and whether it was used."""
+        while True:
+            connection = await self._connector.connect(toward, traces=[], timeout=self._timeout)
+            protocol = connection.protocol
+            kept = protocol in self._used
+            if protocol is not None and not (kept and protocol.should_close):
+                self._used.add(protocol)
+                return connection, kept
+            connection.close()
 
     def _packet(
         self, method: str, start: str, headers: Mapping[str, str] | None, body: bytes | None
@@ -110,8 +125,7 @@ class Wire:
             raise ValueError("a header holds a line break")
         return f"{head}\r\n\r\n".encode() + (body or b"")
 
-    async def _exchange(self, method: str, toward: ClientRequest, raw: bytes) -> Answer:
-        connection = await self._connector.connect(toward, traces=[], timeout=self._timeout)
+    async def _exchange(self, method: str, connection: Connection, raw: bytes) -> Answer:
         try:
             protocol, transport = connection.protocol, connection.transport
             if protocol is None or transport is None or transport.is_closing():

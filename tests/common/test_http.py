@@ -455,6 +455,14 @@ def test_a_slow_server_is_stopped_by_the_wall_clock(answer: Answer) -> None:
     assert time.monotonic() - started < 2
 
 
+def test_a_type_in_no_known_letters_is_refused_in_plain_text() -> None:
+    odd = b"HTTP/1.1 200 OK\r\nContent-Type: \xff\xfe/x\r\nContent-Length: 1\r\n\r\nx"
+    with pytest.raises(FetchFailed) as failed:
+        ask({"/": odd}, accept_types=("text/",))
+    assert failed.value.category == "validation"
+    str(failed.value).encode()
+
+
 async def reset(writer: asyncio.StreamWriter) -> None:
     writer.write(announce(1000))
     await writer.drain()

@@ -47,17 +47,29 @@ def test_a_page_is_asked_for_again_when_its_connection_was_closed() -> None:
     assert answer.body == b"back"
 
 
-def test_a_server_that_never_answers_is_asked_twice_at_most() -> None:
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_server_that_hangs_up_on_a_new_connection_is_asked_once(method: str) -> None:
     seen: list[str] = []
 
     async def run() -> None:
         async with shop({"/": close}, seen) as origin, open_egress() as egress:
-            await egress.request("GET", origin + "/")
+            await egress.request(method, origin + "/")
 
     with pytest.raises(FetchFailed) as failed:
         asyncio.run(run())
     assert (failed.value.category, failed.value.transient) == ("network", True)
-    assert len(seen) == 2
+    assert len(seen) == 1
+
+
+def test_an_answer_too_many_is_not_taken_for_the_next_page() -> None:
+    async def run() -> list[bytes]:
+        pages: dict[str, Answer] = {"/": http(200, b"first") + http(200, b"poison")}
+        pages |= {f"/{name}": http(200, name.encode()) for name in "ab"}
+        async with shop(pages) as origin, open_egress() as egress:
+            paths = ("/", "/a", "/b")
+            return [(await egress.request("GET", origin + path)).body for path in paths]
+
+    assert asyncio.run(run()) == [b"first", b"a", b"b"]
 
 
 def test_what_changes_something_is_never_sent_twice() -> None:
