@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import pytest
 import redis
+from django.conf import settings
 from django.db import OperationalError, connection
 from django.test import Client as Browser
 
@@ -30,8 +31,13 @@ def beating(beats: redis.Redis) -> Iterator[redis.Redis]:
     for name in ("beat", "worker"):
         beats.set(tasks.HEARTBEAT.format(name), time.time())
     history.make_months()
-    with patch.object(queues, "unattended", return_value=[]):
+    with patch.object(queues, "attended", return_value=attended_except()):
         yield beats
+
+
+def attended_except(*names: str) -> dict[str, list[str]]:
+    every = [queue.name for queue in settings.CELERY_TASK_QUEUES]
+    return {name: ["a worker"] for name in every if name not in names}
 
 
 def reasons(browser: Browser) -> dict[str, str]:
@@ -87,10 +93,10 @@ def test_the_root_leads_to_the_console(client: Browser) -> None:
 
 
 def test_a_queue_nobody_listens_to_is_named(client: Browser, beating: Any) -> None:
-    with patch.object(queues, "unattended", return_value=["crawl"]):
+    with patch.object(queues, "attended", return_value=attended_except("crawl")):
         assert reasons(client) == {"queues": "no worker takes messages of crawl"}
 
 
 def test_a_broker_that_is_away_is_named(client: Browser, beating: Any) -> None:
-    with patch.object(queues, "unattended", side_effect=queues.BrokerAway):
+    with patch.object(queues, "attended", side_effect=queues.BrokerAway):
         assert reasons(client) == {"queues": "the broker does not answer"}

@@ -86,7 +86,8 @@ async def let_go() -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    # Before the tasks are waited for: some wait for their connection to end.
     for transport in list(getattr(loop, "_transports", {}).values()):
         transport.abort()
+    await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.sleep(0)  # the aborted are told in the next round

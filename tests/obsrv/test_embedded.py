@@ -85,7 +85,7 @@ def test_both_servers_start_answer_and_stop(layout: Layout) -> None:
     assert pids(layout) == (None, None)
     for pid in (postgres, valkey):
         assert pid
-        assert not psutil.pid_exists(pid)
+        wait_gone(pid)
 
 
 @pytest.mark.parametrize("wanted", ["postgres", "valkey"])

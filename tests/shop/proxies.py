@@ -44,6 +44,8 @@ class LoopbackProxy:
         # Names that the proxy itself knows; it dials loopback only.
         self.hosts: dict[str, str] = {}
         self.port = 0
+        # Loops know their tasks only weakly, and these wait for nobody but each other.
+        self._open: set[asyncio.Task[None] | None] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -71,11 +73,13 @@ class LoopbackProxy:
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._open.add(asyncio.current_task())
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             await self.talk(reader, writer)
         writer.close()
         with contextlib.suppress(OSError, asyncio.CancelledError):
             await writer.wait_closed()
+        self._open.discard(asyncio.current_task())
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise NotImplementedError
