@@ -134,6 +134,8 @@ class Desk:
 
 
 def _answer(answer: Future[Any], call: Callable[[], Any]) -> None:
+    if not answer.set_running_or_notify_cancel():
+        return
     try:
         answer.set_result(call())
     except Exception as error:  # noqa: BLE001 - whoever asked gets it
