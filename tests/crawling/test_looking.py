@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import threading
+import time
 from typing import Any
 
+import pytest
+from django.db import connections
+from django.utils import timezone
+from pytest_django import Settings
+
+from crawling import looking
 from crawling.looking import Desk
+from crawling.models import Domain
+from tests.shop.server import ScriptedShop
 
 
 def test_a_question_that_was_called_off_leaves_the_next_ones_answered() -> None:
@@ -26,3 +36,32 @@ def test_a_question_that_was_called_off_leaves_the_next_ones_answered() -> None:
     assert gave_up.wait(30)
     desk.serve()
     assert answers == ["wanted"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("loopback")
+def test_the_shop_is_held_for_as_long_as_the_look_may_last(
+    shop: ScriptedShop, settings: Settings
+) -> None:
+    settings.CRAWL_LEASE_SECONDS = 20
+
+    def look() -> None:
+        try:
+            looking.look_at(f"{shop.url.rstrip('/')}/slow?seconds=2")
+        finally:
+            connections.close_all()
+
+    began_at, thread = timezone.now(), threading.Thread(target=look)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not shop.requests["/slow"]:
+            assert time.monotonic() < deadline, "the page was never asked for"
+            time.sleep(0.02)
+        held_until = Domain.objects.get().leased_until
+    finally:
+        thread.join(60)
+    last_moment = looking.LONGEST_SECONDS + looking.FETCH.timeout_seconds
+    assert held_until is not None
+    assert held_until >= began_at + dt.timedelta(seconds=last_moment)
+    assert Domain.objects.get().leased_until is None
