@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from pytest_django import Settings
 from crawling import looking
 from crawling.looking import Desk
 from crawling.models import Domain
+from tests.crawling.work import wait_for
 from tests.shop.server import ScriptedShop
 
 
@@ -54,10 +54,7 @@ def test_the_shop_is_held_for_as_long_as_the_look_may_last(
     began_at, thread = timezone.now(), threading.Thread(target=look)
     thread.start()
     try:
-        deadline = time.monotonic() + 30
-        while not shop.requests["/slow"]:
-            assert time.monotonic() < deadline, "the page was never asked for"
-            time.sleep(0.02)
+        wait_for(lambda: shop.requests["/slow"])
         held_until = Domain.objects.get().leased_until
     finally:
         thread.join(60)
