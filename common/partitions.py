@@ -98,13 +98,13 @@ def months_of(table: str) -> list[Month]:
 
 
 def drop_month(table: str, month: Month) -> None:
-    """Detached first, so that readers of the other months wait for no more than the
-    detaching. PostgreSQL allows no CONCURRENTLY beside a default partition."""
+    """Detached and dropped, or neither. The files go after the locks are free: readers of the
+    other months wait for the detaching alone. PostgreSQL allows no CONCURRENTLY beside a
+    default partition."""
     name = f"{table}_{month.suffix}"
-    with connection.cursor() as cursor:
-        with transaction.atomic():
-            cursor.execute(f"SET LOCAL lock_timeout = '{DETACH_WAIT}'")
-            cursor.execute(f'ALTER TABLE "{table}" DETACH PARTITION "{name}"')
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{DETACH_WAIT}'")
+        cursor.execute(f'ALTER TABLE "{table}" DETACH PARTITION "{name}"')
         cursor.execute(f'DROP TABLE "{name}"')
 
 

@@ -288,7 +288,11 @@ class ProxyAdmin(
     @admin.action(description="Test", permissions=["change"])
     def test(self, request: HttpRequest, chosen: Any) -> None:
         proxies = list(chosen[:MOST_TESTED])
-        trials = proxy_pool.try_many(proxies, actor=actor_of(request))
+        try:
+            trials = proxy_pool.try_many(proxies, actor=actor_of(request))
+        except Refused as refused:
+            messages.error(request, f"No proxy was tested. PROXY_TEST_URL: {refused.detail}")
+            return
         for proxy, trial in zip(proxies, trials, strict=True):
             if trial.ok:
                 answer = f"{trial.status} in {trial.elapsed_ms} ms" if trial.status else trial.error

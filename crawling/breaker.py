@@ -39,6 +39,8 @@ class Breaker:
     opened_at: dt.datetime | None = None
     # By tens of seconds: failures, successes.
     window: dict[int, list[int]] = field(default_factory=dict)
+    # Something was seen since it was read from the row.
+    learnt: bool = False
 
     @classmethod
     def of(cls, domain: Domain) -> Breaker:
@@ -107,6 +109,7 @@ class Breaker:
         return failures >= self.threshold and failures > successes
 
     def _count(self, which: int) -> None:
+        self.learnt = True
         bucket = int(time.time()) // BUCKET_SECONDS
         self.window.setdefault(bucket, [0, 0])[which] += 1
 

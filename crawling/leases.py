@@ -101,12 +101,14 @@ def lease_domains(worker: str, limit: int) -> list[Domain]:
     return list(Domain.objects.raw(LEASE_DOMAINS, [limit, worker, lease_time()]))
 
 
-def lease_domain(worker: str, domain_id: uuid.UUID) -> Domain | None:
-    """Take one domain, if it belongs to nobody and may be asked now."""
+def lease_domain(worker: str, domain_id: uuid.UUID, *, seconds: float = 0) -> Domain | None:
+    """Take one domain, if it belongs to nobody and may be asked now; for so many seconds,
+    where it will not be renewed and the usual lease may be too short."""
     free = Q(leased_until=None) | Q(leased_until__lt=Now())
     rested = Q(next_allowed_at=None) | Q(next_allowed_at__lte=Now())
     mine = Domain.objects.filter(free, rested, id=domain_id, is_blocked=False)
-    if not mine.update(leased_by=worker, leased_until=Now() + lease_time()):
+    length = max(lease_time(), dt.timedelta(seconds=seconds))
+    if not mine.update(leased_by=worker, leased_until=Now() + length):
         return None
     return Domain.objects.get(id=domain_id)
 

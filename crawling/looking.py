@@ -30,11 +30,13 @@ from crawling.models import Domain
 from crawling.options import Options
 from crawling.visits import ROBOTS_SILENT, Slicing, Visit
 
-# How long to wait for the host to be free, and for all of the look.
+# How long to wait for the host to be free, and until when something may be asked.
 PATIENCE_SECONDS = 8.0
 LONGEST_SECONDS = 25.0
 KNOCK_SECONDS = 0.25
 FETCH = Options(timeout_seconds=15)
+# What is asked at the last moment, the page or robots.txt, still has its time. Nobody renews it.
+HOLD_SECONDS = LONGEST_SECONDS + max(FETCH.timeout_seconds, robots.TIMEOUT_SECONDS)
 BUSY = "The shop is being crawled, rests or is too slow: try again later, or send the html."
 
 
@@ -89,9 +91,11 @@ def robots_verdict(domain: Domain | None, url: str) -> str:
 def _lease(worker: str, domain: Domain) -> Domain | None:
     """Wait a little for a host that is being asked, or rests."""
     end = time.monotonic() + PATIENCE_SECONDS
-    while (held := leases.lease_domain(worker, domain.pk)) is None and time.monotonic() < end:
+    while True:
+        held = leases.lease_domain(worker, domain.pk, seconds=HOLD_SECONDS)
+        if held is not None or time.monotonic() >= end:
+            return held
         time.sleep(KNOCK_SECONDS)
-    return held
 
 
 def _claim(domain: Domain, url: str) -> Claim:
@@ -134,6 +138,8 @@ class Desk:
 
 
 def _answer(answer: Future[Any], call: Callable[[], Any]) -> None:
+    if not answer.set_running_or_notify_cancel():
+        return
     try:
         answer.set_result(call())
     except Exception as error:  # noqa: BLE001 - whoever asked gets it

@@ -97,9 +97,16 @@ def run_parse_slice(seconds: float | None = None) -> int:
     return written
 
 
-@transaction.atomic
 def claim(limit: int) -> list[Page]:
     """Claim pages to read again, the most urgent first; without their bodies yet."""
+    found = _take(limit)
+    # Jobs are locked before tasks everywhere: so not while these are locked.
+    jobs.start(page.claim.job_id for page in found)
+    return found
+
+
+@transaction.atomic
+def _take(limit: int) -> list[Page]:
     with connection.cursor() as cursor:
         cursor.execute(f"{DUE} FOR UPDATE OF t SKIP LOCKED", [limit])
         ids = [row[0] for row in cursor.fetchall()]
@@ -111,9 +118,7 @@ def claim(limit: int) -> list[Page]:
         fence=F("fence") + 1,
         claims=F("claims") + 1,
     )
-    found = _claimed(mine) if ids else []
-    jobs.start(page.claim.job_id for page in found)
-    return found
+    return _claimed(mine) if ids else []
 
 
 def _claimed(tasks: QuerySet[CrawlTask]) -> list[Page]:

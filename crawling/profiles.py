@@ -31,10 +31,14 @@ FIXED_HEADERS = frozenset(
         "accept-encoding",
         "te",
         "trailer",
+        "expect",
         "upgrade",
         "proxy-authorization",
         "if-none-match",
         "if-modified-since",
+        # A part of a page is no page.
+        "range",
+        "if-range",
     ]
 )
 
@@ -119,6 +123,8 @@ def _check(profile: CrawlProfile) -> None:
 def _check_headers(headers: dict[str, str]) -> None:
     if len(headers) > MAX_HEADERS:
         raise Invalid(f"At most {MAX_HEADERS} headers.", attr="headers")
+    if len({name.lower() for name in headers}) < len(headers):
+        raise Invalid("A header is there twice: upper and lower case are one.", attr="headers")
     for name, text in headers.items():
         if not HEADER_NAME.fullmatch(name) or name.lower() in FIXED_HEADERS:
             raise Invalid(f"The header {name[:64]!r} cannot be set.", attr="headers")

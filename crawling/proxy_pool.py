@@ -19,8 +19,9 @@ from django.utils import timezone
 
 from accounts import audit
 from accounts.audit import Actor
+from common.crypto import Undecryptable
 from common.errors import Conflict, Invalid, Refused
-from common.http import Egress, FetchFailed, Policy, check_target
+from common.http import Egress, FetchFailed, Policy, ProxyAddress, check_target
 from common.urls import host_and_port
 from crawling.models import Domain, DomainProxy, Proxy
 from crawling.proxies import PROXY, Outcome, address_of, note
@@ -28,6 +29,10 @@ from crawling.proxies import PROXY, Outcome, address_of, note
 TEST_SECONDS = 10
 MAX_IMPORT_LINES = 10_000
 SECRETS = ("password",)
+UNREADABLE = (
+    "no key in FIELD_ENCRYPTION_KEYS reads its password: add the old key to the end of them,"
+    " or delete the proxy and add it again"
+)
 _NOT_A_HOST = re.compile(r"[/?#@\\]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -138,9 +143,13 @@ def try_proxy(proxy: Proxy, *, actor: Actor, url: str = "") -> Trial:
 
 
 def try_many(proxies: Sequence[Proxy], *, actor: Actor, url: str = "") -> list[Trial]:
-    """All at the same time: many take no longer than the slowest."""
-    began_at = timezone.now()
-    trials = asyncio.run(_try_all(proxies, url or settings.PROXY_TEST_URL))
+    """All at the same time: many take no longer than the slowest. Refuses a page that must
+    not be fetched; whatever else goes wrong is told by the trial of that proxy alone."""
+    page, began_at = url or settings.PROXY_TEST_URL, timezone.now()
+    policy = Policy.from_settings()
+    policy.check_literally(*host_and_port(policy.parse(page)))
+    ways = [_way(proxy) for proxy in proxies]
+    trials = asyncio.run(_try_all(ways, page))
     for proxy, trial in zip(proxies, trials, strict=True):
         _note_trial(proxy, trial, began_at, actor)
     return trials
@@ -148,26 +157,37 @@ def try_many(proxies: Sequence[Proxy], *, actor: Actor, url: str = "") -> list[T
 
 @transaction.atomic
 def _note_trial(proxy: Proxy, trial: Trial, began_at: dt.datetime, actor: Actor) -> None:
-    locked = _lock(proxy)
+    # The password may be what cannot be read.
+    locked = Proxy.objects.select_for_update(no_key=True).defer(*SECRETS).get(pk=proxy.pk)
     if trial.ok:
         note(locked, Outcome(True, trial.elapsed_ms, began_at, timezone.now()), PROXY)  # noqa: FBT003
         locked.save()
     audit.record(actor, "test", locked, after={"ok": trial.ok, "status": trial.status})
 
 
-async def _try_all(proxies: Sequence[Proxy], url: str) -> list[Trial]:
-    async with Egress() as egress:
-        return await asyncio.gather(*(_try(egress, proxy, url) for proxy in proxies))
-
-
-async def _try(egress: Egress, proxy: Proxy, url: str) -> Trial:
+def _way(proxy: Proxy) -> ProxyAddress | None:
+    """None where its password cannot be read."""
     try:
-        answer = await egress.request(
-            "GET", url, proxy=address_of(proxy), timeout_seconds=TEST_SECONDS
-        )
+        return address_of(proxy)
+    except Undecryptable:
+        return None
+
+
+async def _try_all(ways: Sequence[ProxyAddress | None], url: str) -> list[Trial]:
+    async with Egress() as egress:
+        return await asyncio.gather(*(_try(egress, way, url) for way in ways))
+
+
+async def _try(egress: Egress, way: ProxyAddress | None, url: str) -> Trial:
+    if way is None:
+        return Trial(False, error=UNREADABLE)  # noqa: FBT003
+    try:
+        answer = await egress.request("GET", url, proxy=way, timeout_seconds=TEST_SECONDS)
     except FetchFailed as failed:
         # A page that fails behind a proxy that works is no failure of the proxy.
         return Trial(not failed.via_proxy, error=failed.message)
+    except Refused as refused:
+        return Trial(False, error=f"the test page is refused: {refused.detail}")  # noqa: FBT003
     return Trial(True, answer.status, answer.elapsed_ms)  # noqa: FBT003
 
 

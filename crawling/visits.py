@@ -375,10 +375,8 @@ class Visit:
             return_tasks([claim], scheduled_at=until)
         ledger.write(self.slicing.ledger.take())
         self.proxies.save()
-        breaker = self.breaker.columns()
-        if breaker["breaker_window"] == self.domain.breaker_window:
-            # Nothing was learnt: an operator may have reset it meanwhile.
-            breaker = {}
+        # Where nothing was learnt, an operator may have reset it meanwhile.
+        breaker = self.breaker.columns() if self.breaker.learnt else {}
         with transaction.atomic():
             is_mine = release_domain(
                 self.slicing.worker,

@@ -33,7 +33,14 @@ TABLES = """
     WHERE c.relkind = 'r' AND NOT c.relispartition AND n.nspname = 'public'
     ORDER BY 3 DESC LIMIT %s
 """
-PAGES = "SELECT count(*), coalesce(sum(compressed_size), 0) FROM crawling_storedpage"
+# Few enough to be read at every view; more are estimated by these.
+NEWEST_PAGES = 10_000
+PAGES = """
+    SELECT count(*), coalesce(sum(compressed_size), 0),
+        (SELECT reltuples::bigint FROM pg_class WHERE oid = 'crawling_storedpage'::regclass)
+    FROM (SELECT compressed_size FROM crawling_storedpage
+          ORDER BY last_seen_at DESC LIMIT %s) newest
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +118,18 @@ def storage() -> Storage:
         database = int(cursor.fetchone()[0])
         cursor.execute(TABLES, [LARGEST])
         tables = [Table(*facts) for facts in cursor.fetchall()]
-        cursor.execute(PAGES)
-        pages, page_bytes = cursor.fetchone()
+        cursor.execute(PAGES, [NEWEST_PAGES])
+        pages, page_bytes = _all_pages(*map(int, cursor.fetchone()))
     local = settings.PAGE_STORAGE == "local"
     free = shutil.disk_usage(settings.VAR_DIR).free if local else None
-    return Storage(database, tables, int(pages), int(page_bytes), free)
+    return Storage(database, tables, pages, page_bytes, free)
+
+
+def _all_pages(read: int, read_bytes: int, estimate: int) -> tuple[int, int]:
+    if read < NEWEST_PAGES:
+        return read, read_bytes
+    pages = max(read, estimate)
+    return pages, read_bytes * pages // read
 
 
 def queue_states() -> list[Queue]:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from django.db import connection
+from django.db import InternalError, connection
 
-from common.partitions import ensure_partitions, rows_in_default
+from common.partitions import (
+    Month,
+    drop_month,
+    ensure_partitions,
+    months_of,
+    rows_in_default,
+)
 from monitoring.history import TABLE
 from monitoring.models import ProductHistory
 from tests.factories.monitoring import HistoryFactory
@@ -39,3 +45,20 @@ def test_a_month_made_late_takes_new_rows_and_refuses_the_same_one_twice() -> No
     HistoryFactory.create(crawl_timestamp=NOW + dt.timedelta(days=1))
     assert count_in("2031_05") == 2
     assert ensure_partitions(TABLE, now=NOW, back=0, ahead=0) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_month_that_cannot_be_dropped_stays_attached() -> None:
+    month = Month.of(NOW)
+    (name,) = ensure_partitions(TABLE, now=NOW, back=0, ahead=0)
+    with connection.cursor() as cursor:
+        cursor.execute(f'CREATE VIEW on_a_month AS SELECT id FROM "{name}"')
+        try:
+            with pytest.raises(InternalError, match="depend"):
+                drop_month(TABLE, month)
+            stayed = months_of(TABLE)
+        finally:
+            cursor.execute("DROP VIEW on_a_month")
+            cursor.execute(f'DROP TABLE "{name}"')
+    assert month in stayed
+    assert month not in months_of(TABLE)

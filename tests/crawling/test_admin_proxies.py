@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client as Browser
@@ -167,6 +168,31 @@ def test_chosen_proxies_are_tried(browser: Browser, shop: ScriptedShop, settings
         text = press(browser, "test", good, bad)
     assert f"{good} works: 200 in" in text
     assert f"{bad} does not work" in text
+
+
+def test_a_proxy_whose_password_cannot_be_read_fails_alone(
+    browser: Browser, shop: ScriptedShop, settings: Settings
+) -> None:
+    settings.EGRESS_ALLOWED_NETWORKS = ["127.0.0.0/8"]
+    settings.PROXY_TEST_URL = f"{shop.url}/robots.txt"
+    lost = ProxyFactory.create(host=LISTEN, port=1, username="ann", password=CANARY)
+    settings.FIELD_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    with HttpProxy() as running:
+        good = ProxyFactory.create(host=LISTEN, port=running.port)
+        text = press(browser, "test", good, lost)
+    assert f"{good} works: 200 in" in text
+    assert "does not work: no key in FIELD_ENCRYPTION_KEYS reads its password" in text
+    assert AuditEntry.objects.filter(verb="test").count() == 2
+
+
+@pytest.mark.parametrize("page", ["ftp://x.example", "http://127.0.0.1/", "nothing"])
+def test_a_test_page_that_must_not_be_fetched_is_told(
+    browser: Browser, settings: Settings, page: str
+) -> None:
+    settings.PROXY_TEST_URL = page
+    text = press(browser, "test", ProxyFactory.create(host=PUBLIC))
+    assert "No proxy was tested. PROXY_TEST_URL:" in text
+    assert not AuditEntry.objects.filter(verb="test").exists()
 
 
 def test_chosen_proxies_are_assigned_to_a_domain(browser: Browser) -> None:

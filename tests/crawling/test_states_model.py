@@ -38,6 +38,13 @@ RESUME = {"paused": "pending"}
 CANCEL = dict.fromkeys(("pending", "queued", "crawling", "paused"), "cancelled")
 RESTART = dict.fromkeys(("queued", "crawling", "failed", "paused"), "pending")
 MOVES = {"pause": PAUSE, "resume": RESUME, "cancel": CANCEL, "restart": RESTART}
+# In which state of the job.
+JOB_ACTS = {
+    "pause": {"pending", "running"},
+    "resume": {"paused"},
+    "cancel": {"pending", "running", "paused"},
+    "retry": {"running", "partial_success", "failed"},
+}
 ACTS: dict[str, Callable[..., Any]] = {
     "pause": control.pause,
     "resume": control.resume,
@@ -145,13 +152,20 @@ class Crawler(RuleBasedStateMachine):
         for pk in wanted if not dry_run else ():
             self.order(pk, action)
 
-    @rule(index=jobs_, action=st.sampled_from(["pause", "resume", "cancel", "retry"]))
+    def may_act(self, index: int, action: str) -> bool:
+        failed = "failed" in {self.state[pk] for pk in self.of_job(index)}
+        allowed = self.jobs[index].status in JOB_ACTS[action]
+        return allowed and (failed or action != "retry")
+
+    @rule(index=jobs_, action=st.sampled_from(sorted(JOB_ACTS)))
     def do_to_a_job(self, index: int, action: str) -> None:
-        act = getattr(job_control, f"{action}_job")
-        try:
-            act(self.jobs[index])
-        except Refused:
+        act, job = getattr(job_control, f"{action}_job"), self.jobs[index]
+        job.refresh_from_db()
+        if not self.may_act(index, action):
+            with pytest.raises(Refused):
+                act(job)
             return
+        act(job)
         step = "restart" if action == "retry" else action
         for pk in self.of_job(index):
             if action == "retry" and self.state[pk] != "failed":

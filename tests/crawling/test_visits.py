@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +12,13 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django import Settings
 
-from crawling import frontier, ledger, robots
+from accounts.audit import SYSTEM
+from crawling import domains, frontier, ledger, robots
 from crawling.fetching import Page
 from crawling.frontier import Target
 from crawling.models import CrawlTask, Domain, LedgerEntry
 from crawling.slices import run_slice
+from tests.crawling.work import running_slice, wait_for
 from tests.shop.server import Robots, ScriptedShop
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
@@ -184,6 +184,18 @@ def test_one_probe_is_sent_to_an_open_circuit(shop: ScriptedShop) -> None:
     assert (domain.breaker_state, statuses()) == ("closed", {"completed"})
 
 
+def test_a_reset_outlasts_a_visit_that_learnt_nothing(shop: ScriptedShop) -> None:
+    shop.robots = Robots(500, delay_seconds=2)
+    submit(
+        shop.product_urls[0], breaker_state="open", breaker_openings=2, breaker_window={1: [9, 0]}
+    )
+    with running_slice(5):
+        wait_for(lambda: shop.requests["/robots.txt"])
+        domains.reset_circuit(Domain.objects.get(), actor=SYSTEM)
+    domain = Domain.objects.get()
+    assert (domain.breaker_state, domain.breaker_openings) == ("closed", 0)
+
+
 def test_missing_pages_leave_the_circuit_and_the_pace_alone(shop: ScriptedShop) -> None:
     urls = [f"{shop.url.rstrip('/')}/status/404?n={n}" for n in range(10)]
     domain = crawl(*urls, breaker_threshold=2)
@@ -261,16 +273,11 @@ def test_the_gap_is_kept_over_slices(shop: ScriptedShop) -> None:
 def test_a_blocked_domain_is_left_within_a_second_and_nothing_is_lost(shop: ScriptedShop) -> None:
     base = shop.url.rstrip("/")
     submit(*[f"{base}/slow?seconds=20&n={n}" for n in range(4)], max_concurrent_requests=2)
-    crawling = threading.Thread(target=run_slice, args=(6,))
-    crawling.start()
-    while len(shop.log) < 3:
-        time.sleep(0.05)
-    Domain.objects.update(is_blocked=True)
-    blocked_at = time.monotonic()
-    while CrawlTask.objects.filter(status="crawling").exists():
-        assert time.monotonic() - blocked_at < 1.5
-        time.sleep(0.05)
-    crawling.join()
+    # The pages outlast the slice: they come to an end only if they are let go.
+    with running_slice(12):
+        wait_for(lambda: len(shop.log) >= 3)
+        Domain.objects.update(is_blocked=True)
+        wait_for(lambda: not CrawlTask.objects.filter(status="crawling").exists())
     assert statuses() == {"pending"}
     assert Domain.objects.get().leased_by == ""
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
+from django.db import connections
 from django.utils import timezone
 
 from crawling import frontier, leases
@@ -13,6 +17,7 @@ from crawling.fetching import Failure, Page
 from crawling.frontier import Target
 from crawling.handover import hand_over
 from crawling.models import CrawlJob, CrawlTask, Domain, StoredPage
+from crawling.slices import run_slice
 
 TRANSIENT = Failure("timeout", "no answer within 30 s", transient=True)
 PERMANENT = Failure("http", "the shop answered 404", transient=False)
@@ -66,3 +71,29 @@ def stored_page() -> StoredPage:
         first_seen_at=now,
         last_seen_at=now,
     )
+
+
+@contextmanager
+def running_slice(seconds: float) -> Iterator[None]:
+    """A slice of another worker; it has ended when this has."""
+
+    def crawl() -> None:
+        try:
+            run_slice(seconds)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=crawl)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def wait_for(what: Callable[[], object], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client as Browser
 from django.utils import timezone
 
@@ -13,6 +14,7 @@ from accounts.models import AuditEntry
 from monitoring import history
 from obsrv import queues, system
 from obsrv.schedules import ensure_schedules
+from tests.crawling.work import stored_page
 from tests.factories.accounts import UserFactory
 from tests.factories.monitoring import HistoryFactory, ProductFactory, WebsiteFactory
 from tests.factories.static import static_root  # noqa: F401
@@ -51,6 +53,18 @@ def test_the_page_shows_health_partitions_and_storage(browser: Browser, beats: A
     after = this_month.month.plus(1).first_moment + dt.timedelta(days=90)
     assert this_month.drops_at == after
     assert f"{after:%Y-%m-%d}" in text
+
+
+def test_stored_pages_are_counted_while_few_and_estimated_when_many(monkeypatch: Any) -> None:
+    for _ in range(4):
+        stored_page()
+    found = system.storage()
+    assert (found.pages, found.page_bytes) == (4, 4)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE crawling_storedpage")
+    monkeypatch.setattr(system, "NEWEST_PAGES", 2)
+    found = system.storage()
+    assert (found.pages, found.page_bytes) == (4, 4)
 
 
 def test_a_queue_without_a_worker_is_named(browser: Browser) -> None:
