@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import json
 import socket
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -260,6 +261,47 @@ def test_a_service_that_may_not_be_spoken_to_is_refused(url: str, refusal: type[
     with pytest.raises(refusal):
         channels.create_channel(client, name="x", url=url, actor=SYSTEM)
     assert not Channel.objects.exists()
+
+
+WORKFLOW = f"workflows://{{}}/{'6' * 32}/{'s' * 40}"
+ROOMS = [
+    WORKFLOW.format("93.184.216.34"),
+    f"discord://{'1' * 18}/{'a' * 68}",
+    "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
+    "tgram://123456789:abcdefg_hijklmnop/12315544",
+    "ntfys://93.184.216.34/topic",
+    "mailtos://user:pass@example.com",
+]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.partition(":")[0])
+@pytest.mark.parametrize(
+    "name",
+    ["template", "Template", "%74emplate", "attach", "pgp", "pgppub", "wkd", "wait", "store"],
+)
+def test_a_url_that_makes_the_server_read_its_files_is_refused(
+    room: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messengers, "check_target", lambda url, policy: url)
+    for given in (f"{room}?{name}=/etc/hostname", f"{room}?format=text&{name}=/etc/hostname"):
+        with pytest.raises(UrlInvalid, match="Leave out the parameter"):
+            messengers.checked_url(given)
+    assert messengers.checked_url(f"{room}?format=text") == f"{room}?format=text"
+
+
+def test_the_host_of_a_workflow_is_checked_when_it_is_saved() -> None:
+    with pytest.raises(UrlBlocked):
+        messengers.checked_url(WORKFLOW.format("10.0.0.1:443"))
+
+
+def test_a_service_that_opens_a_file_all_the_same_gets_nothing_of_it(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text("canary-4711")
+    with messengers._inside_the_guard(messengers._Call(messengers._policy())):
+        for refused in (secret.read_text, lambda: secret.write_text("x")):
+            with pytest.raises(PermissionError):
+                refused()
+    assert secret.read_text() == "canary-4711"
 
 
 def test_a_private_address_is_not_dialled_whatever_the_service_resolves(
