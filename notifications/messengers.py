@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from zoneinfo import TZPATH
 
 import apprise
+import requests
 from apprise.common import PersistentStoreMode
 from apprise.plugins import url_to_dict
 from django.conf import settings
@@ -141,7 +142,7 @@ def _service(url: str) -> Any:
     )
     with _inside_the_guard(_Call(_policy())):
         try:
-            facts = url_to_dict(url)
+            facts = url_to_dict(url)  # type: ignore[no-untyped-call]
             _check_parameters((facts or {}).get("qsd") or {})
             service = facts and apprise.Apprise.instantiate(facts, asset=asset)
         except Refused:
@@ -238,8 +239,9 @@ def _inside_the_guard(call: _Call) -> Iterator[_Call]:
     """Whatever this thread dials meanwhile is checked first, and over when time is up."""
     with _hooked:
         if not _hooks:
-            # Hooks cannot be taken away again; this one does nothing to other threads.
+            # Hooks cannot be taken away again; these do nothing to other threads.
             sys.addaudithook(_watch)
+            _forget_environment()
             _hooks.append(True)
     alarm = threading.Timer(TOTAL_SECONDS, call.hang_up)
     alarm.start()
@@ -251,6 +253,19 @@ def _inside_the_guard(call: _Call) -> Iterator[_Call]:
         alarm.cancel()
         alarm.join()
         call.close()
+
+
+def _forget_environment() -> None:
+    """A proxy or a .netrc of the server is none of the service's: the proxy would be dialled
+    in place of the address that was checked."""
+    begin = requests.Session.__init__
+
+    def begin_alone(session: requests.Session) -> None:
+        begin(session)
+        if getattr(_guarded, "call", None):
+            session.trust_env = False
+
+    requests.Session.__init__ = begin_alone  # type: ignore[method-assign]
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:

@@ -304,6 +304,22 @@ def test_a_service_that_opens_a_file_all_the_same_gets_nothing_of_it(tmp_path: P
     assert secret.read_text() == "canary-4711"
 
 
+def test_a_message_does_not_go_through_the_proxy_of_the_server(
+    receiver: Receiver, room: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Receiver() as proxy:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+            monkeypatch.setenv(name.lower(), f"http://127.0.0.1:{proxy.port}")
+        netrc = tmp_path / "netrc"
+        netrc.write_text("machine 127.0.0.1 login us password canary-4711")
+        monkeypatch.setenv("NETRC", str(netrc))
+        messengers.send(room, title="t", body="b")
+        assert proxy.got == []
+    [got] = receiver.got
+    assert "authorization" not in {name.lower() for name in got.headers}
+
+
 def test_a_private_address_is_not_dialled_whatever_the_service_resolves(
     receiver: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
