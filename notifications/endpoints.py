@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -133,17 +134,19 @@ def website_endpoint_urls(website_ids: Collection[uuid.UUID]) -> dict[uuid.UUID,
     return {pk: url for pk, url in rows.values_list("website_id", "url") if pk is not None}
 
 
-def disable_endpoint(endpoint_id: uuid.UUID, *, reason: str) -> None:
-    """Switch off what keeps failing, and tell the client through its other endpoints."""
+def disable_endpoint(endpoint_id: uuid.UUID, *, reason: str, url: str | None = None) -> None:
+    """Switch off what keeps failing, and tell the client through its other endpoints; with
+    ``url`` only while that is its address: what an old one answers says nothing of a new one."""
+    still = Q(pk=endpoint_id, is_active=True) & (Q() if url is None else Q(url=url))
     with transaction.atomic():
         # Without its secrets: it may be failing because they cannot be read.
         rows = WebhookEndpoint.objects.only("client_id", "url", "website_id")
-        endpoint = rows.filter(pk=endpoint_id, is_active=True).first()
+        endpoint = rows.filter(still).first()
         if endpoint is None:
             return
         # The feed before the endpoint, as everywhere: two who lock both must not wait for ever.
         lock_feeds([endpoint.client_id])
-        switched = WebhookEndpoint.objects.filter(pk=endpoint_id, is_active=True)
+        switched = WebhookEndpoint.objects.filter(still)
         if not switched.update(is_active=False, disabled_reason=reason, updated_at=timezone.now()):
             return
         after = {"is_active": False, "disabled_reason": reason}

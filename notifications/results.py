@@ -230,16 +230,19 @@ def _save_health(endpoint: WebhookEndpoint) -> None:
 def _disable(
     outcomes: Sequence[Outcome], verdicts: Sequence[Verdict], failing: list[WebhookEndpoint]
 ) -> None:
+    asked = {outcome.parcel.target.id: outcome.parcel.target.url for outcome in outcomes}
     reasons = {
-        outcome.parcel.target.id: verdict.disable_reason
+        (outcome.parcel.target.id, outcome.parcel.target.url): verdict.disable_reason
         for outcome, verdict in zip(outcomes, verdicts, strict=True)
         if verdict.disable_reason
     }
     for endpoint in failing:
         if _tries_since(endpoint) >= DISABLE_TRIES:
-            reasons.setdefault(endpoint.pk, "Nothing but failures for five days.")
-    for endpoint_id, reason in reasons.items():
-        disable_endpoint(endpoint_id, reason=reason)
+            one = (endpoint.pk, asked[endpoint.pk])
+            reasons.setdefault(one, "Nothing but failures for five days.")
+    # After the commit: it locks the client's feed, which comes before any delivery.
+    for (endpoint_id, url), reason in reasons.items():
+        disable_endpoint(endpoint_id, reason=reason, url=url)
 
 
 def _tries_since(endpoint: WebhookEndpoint) -> int:
