@@ -237,6 +237,27 @@ def test_two_senders_do_not_send_the_same_channel() -> None:
     assert notices.send_due() == 0
 
 
+def test_what_comes_of_a_lease_that_is_over_is_written_nowhere(
+    receiver: Receiver, room: str
+) -> None:
+    channel = ChannelFactory.create(url=room)
+    tell(channel.client)
+    slow = notices._lease()
+    assert slow
+    Channel.objects.update(leased_until=timezone.now())
+    assert notices.send_due() == 1
+    told = Notice.objects.values().get()
+    receiver.answer = always(500)
+    notices._deliver(slow, list(Notice.objects.all()), "t", "b")
+    assert Notice.objects.values().get() == told
+    Channel.objects.update(leased_until=timezone.now() + dt.timedelta(minutes=1))
+    notices._send_to(slow)
+    channel.refresh_from_db()
+    assert channel.leased_until
+    assert channel.last_error == ""
+    assert len(receiver.got) == 1
+
+
 @pytest.mark.parametrize(
     ("url", "refusal"),
     [
