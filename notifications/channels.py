@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict, Unpack
 
 from django.db import transaction
+from django.utils import timezone
 
 from accounts import audit
 from accounts.audit import Actor
@@ -14,9 +15,10 @@ from accounts.models import Client
 from common.errors import Invalid, InvalidState, LimitReached
 from notifications import messengers, wording
 from notifications.endpoints import checked_events
-from notifications.models import Channel
+from notifications.models import Channel, Notice
 
 MAX_CHANNELS = 50
+NEWS_AGE = dt.timedelta(days=3)
 TEST_TEXT = "If you can read this, the channel works."
 
 
@@ -50,11 +52,13 @@ def update_channel(channel: Channel, *, actor: Actor, **changes: Unpack[Changes]
     checked = _checked(changes)
     with transaction.atomic():
         channel = Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
-        before = _facts(channel)
+        before, was_off = _facts(channel), not channel.is_active
         for name, value in checked.items():
             setattr(channel, name, value)
         _check_quiet(channel)
         channel.save()
+        if was_off and channel.is_active:
+            _drop_old_news(channel)
         after = _facts(channel)
         audit.record(
             actor, "update", channel, client_id=channel.client_id, before=before, after=after
@@ -88,6 +92,13 @@ def _checked(changes: Changes) -> dict[str, Any]:
         if name in changes:
             checked[name] = wording.checked_template(checked[name], attr=name)
     return checked
+
+
+def _drop_old_news(channel: Channel) -> None:
+    """What waited while it was off and is no news any more is told to nobody."""
+    old = timezone.now() - NEWS_AGE
+    waiting = channel.notices.filter(status=Notice.Status.PENDING, created_at__lt=old)
+    waiting.update(status=Notice.Status.FAILED, error="Too old when the channel was switched on.")
 
 
 def _check_quiet(channel: Channel) -> None:

@@ -229,6 +229,21 @@ def test_a_disabled_endpoint_is_told_through_the_channels(receiver: Receiver, ro
     assert "410 Gone" in text
 
 
+def test_a_channel_that_is_switched_on_again_tells_no_old_news(
+    receiver: Receiver, room: str
+) -> None:
+    channel = ChannelFactory.create(url=room)
+    tell(channel.client, 2)
+    channels.update_channel(channel, actor=SYSTEM, is_active=False)
+    old = Notice.objects.order_by("created_at").first()
+    assert old
+    Notice.objects.filter(pk=old.pk).update(created_at=timezone.now() - dt.timedelta(days=4))
+    channels.update_channel(channel, actor=SYSTEM, is_active=True)
+    assert notices.send_due() == 1
+    assert set(Notice.objects.values_list("pk", "status")) >= {(old.pk, "failed")}
+    assert Notice.objects.filter(status="sent").count() == 1
+
+
 def test_two_senders_do_not_send_the_same_channel() -> None:
     channel = ChannelFactory.create()
     tell(channel.client)
