@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.audit import Actor
 from accounts.models import Client
+from common.crypto import Undecryptable
 from common.errors import Invalid, InvalidState, LimitReached
 from notifications import messengers, wording
 from notifications.endpoints import checked_events
@@ -119,4 +120,7 @@ def _facts(channel: Channel) -> dict[str, Any]:
 
 
 def service_of(channel: Channel) -> str:
-    return str(channel.url).partition("://")[0]
+    try:
+        return str(channel.url).partition("://")[0]
+    except Undecryptable:
+        return "unreadable: set the URL again"
