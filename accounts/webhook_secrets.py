@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.audit import Actor
 from accounts.models import Client
+from common.crypto import Undecryptable
 from common.errors import Invalid
 
 MAX_GRACE_SECONDS = 86_400
@@ -30,7 +31,7 @@ def rotate(client: Client, *, grace_seconds: int = DEFAULT_GRACE_SECONDS, actor:
     locked = Client.objects.select_for_update().get(pk=client.pk)
     secret = new_secret()
     expires_at = timezone.now() + dt.timedelta(seconds=grace_seconds) if grace_seconds else None
-    locked.webhook_secret_previous = locked.webhook_secret_current if grace_seconds else ""
+    locked.webhook_secret_previous = _signed_until_now(locked) if grace_seconds else ""
     locked.webhook_secret_current = secret
     locked.secret_rotation_expires_at = expires_at
     locked.save()
@@ -43,6 +44,14 @@ def rotate(client: Client, *, grace_seconds: int = DEFAULT_GRACE_SECONDS, actor:
     )
     client.refresh_from_db()
     return secret
+
+
+def _signed_until_now(client: Client) -> str:
+    try:
+        return client.webhook_secret_current
+    except Undecryptable:
+        # Nothing was signed with what cannot be read.
+        return ""
 
 
 def drop_expired() -> int:

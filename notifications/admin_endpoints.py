@@ -41,7 +41,7 @@ from common.console import (
 from common.console_csv import CsvList
 from notifications import endpoints, health, redelivery
 from notifications.admin_channels import or_form_error
-from notifications.headers import pack, unpack
+from notifications.headers import pack
 from notifications.models import WebhookEndpoint
 
 HOUR = dt.timedelta(hours=1)
@@ -323,7 +323,7 @@ class WebhookEndpointAdmin(CsvList, Detailed, Buttons, Titled, RecoverPage, Mode
 
     @admin.display(description="Own headers set", empty_value="—")
     def header_names(self, endpoint: WebhookEndpoint) -> str | None:
-        return ", ".join(sorted(unpack(endpoint.headers))) or None
+        return ", ".join(endpoints.header_names(endpoint)) or None
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: Any) -> None:

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict, Unpack
 
 from django.db import transaction
+from django.utils import timezone
 
 from accounts import audit
 from accounts.audit import Actor
 from accounts.models import Client
+from common.crypto import Undecryptable
 from common.errors import Invalid, InvalidState, LimitReached
 from notifications import messengers, wording
 from notifications.endpoints import checked_events
-from notifications.models import Channel
+from notifications.models import Channel, Notice
 
 MAX_CHANNELS = 50
+NEWS_AGE = dt.timedelta(days=3)
 TEST_TEXT = "If you can read this, the channel works."
 
 
@@ -50,11 +53,13 @@ def update_channel(channel: Channel, *, actor: Actor, **changes: Unpack[Changes]
     checked = _checked(changes)
     with transaction.atomic():
         channel = Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
-        before = _facts(channel)
+        before, was_off = _facts(channel), not channel.is_active
         for name, value in checked.items():
             setattr(channel, name, value)
         _check_quiet(channel)
         channel.save()
+        if was_off and channel.is_active:
+            _drop_old_news(channel)
         after = _facts(channel)
         audit.record(
             actor, "update", channel, client_id=channel.client_id, before=before, after=after
@@ -90,6 +95,13 @@ def _checked(changes: Changes) -> dict[str, Any]:
     return checked
 
 
+def _drop_old_news(channel: Channel) -> None:
+    """What waited while it was off and is no news any more is told to nobody."""
+    old = timezone.now() - NEWS_AGE
+    waiting = channel.notices.filter(status=Notice.Status.PENDING, created_at__lt=old)
+    waiting.update(status=Notice.Status.FAILED, error="Too old when the channel was switched on.")
+
+
 def _check_quiet(channel: Channel) -> None:
     if (channel.quiet_from is None) != (channel.quiet_until is None):
         raise Invalid("Give both quiet_from and quiet_until, or neither.", attr="quiet_from")
@@ -108,4 +120,7 @@ def _facts(channel: Channel) -> dict[str, Any]:
 
 
 def service_of(channel: Channel) -> str:
-    return str(channel.url).partition("://")[0]
+    try:
+        return str(channel.url).partition("://")[0]
+    except Undecryptable:
+        return "unreadable: set the URL again"

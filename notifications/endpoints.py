@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -17,6 +18,7 @@ from accounts import audit
 from accounts.audit import Actor
 from accounts.models import Client
 from accounts.webhook_secrets import new_secret
+from common.crypto import Undecryptable
 from common.errors import Conflict, Invalid, InvalidState, LimitReached, UrlInvalid
 from common.http import check_target
 from common.ids import uuid7
@@ -133,17 +135,19 @@ def website_endpoint_urls(website_ids: Collection[uuid.UUID]) -> dict[uuid.UUID,
     return {pk: url for pk, url in rows.values_list("website_id", "url") if pk is not None}
 
 
-def disable_endpoint(endpoint_id: uuid.UUID, *, reason: str) -> None:
-    """Switch off what keeps failing, and tell the client through its other endpoints."""
+def disable_endpoint(endpoint_id: uuid.UUID, *, reason: str, url: str | None = None) -> None:
+    """Switch off what keeps failing, and tell the client through its other endpoints; with
+    ``url`` only while that is its address: what an old one answers says nothing of a new one."""
+    still = Q(pk=endpoint_id, is_active=True) & (Q() if url is None else Q(url=url))
     with transaction.atomic():
         # Without its secrets: it may be failing because they cannot be read.
         rows = WebhookEndpoint.objects.only("client_id", "url", "website_id")
-        endpoint = rows.filter(pk=endpoint_id, is_active=True).first()
+        endpoint = rows.filter(still).first()
         if endpoint is None:
             return
         # The feed before the endpoint, as everywhere: two who lock both must not wait for ever.
         lock_feeds([endpoint.client_id])
-        switched = WebhookEndpoint.objects.filter(pk=endpoint_id, is_active=True)
+        switched = WebhookEndpoint.objects.filter(still)
         if not switched.update(is_active=False, disabled_reason=reason, updated_at=timezone.now()):
             return
         after = {"is_active": False, "disabled_reason": reason}
@@ -161,7 +165,7 @@ def rotate_secret(endpoint: WebhookEndpoint, grace_seconds: int, actor: Actor) -
             .select_related("client")
             .get(pk=endpoint.pk)
         )
-        endpoint.secret_previous = live_secrets(endpoint)[0] if grace_seconds else ""
+        endpoint.secret_previous = _signed_until_now(endpoint) if grace_seconds else ""
         endpoint.secret_current = secret = new_secret()
         endpoint.secret_rotation_expires_at = timezone.now() + dt.timedelta(seconds=grace_seconds)
         endpoint.save()
@@ -178,6 +182,29 @@ def live_secrets(endpoint: WebhookEndpoint) -> list[str]:
     if endpoint.secret_previous and expires and expires > timezone.now():
         return [endpoint.secret_current, endpoint.secret_previous]
     return [endpoint.secret_current]
+
+
+def _signed_until_now(endpoint: WebhookEndpoint) -> str:
+    try:
+        return live_secrets(endpoint)[0]
+    except Undecryptable:
+        # Nothing was signed with what cannot be read.
+        return ""
+
+
+def has_own_secret(endpoint: WebhookEndpoint) -> bool:
+    try:
+        return bool(endpoint.secret_current)
+    except Undecryptable:
+        return True
+
+
+def header_names(endpoint: WebhookEndpoint) -> list[str]:
+    """The values are secrets: a digest would be enough to guess a short one."""
+    try:
+        return sorted(own_headers.unpack(endpoint.headers))
+    except Undecryptable:
+        return ["unreadable: set them again"]
 
 
 def send_test(endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
@@ -286,8 +313,7 @@ def _facts(endpoint: WebhookEndpoint) -> dict[str, Any]:
         "is_active": endpoint.is_active,
         "timeout_seconds": endpoint.timeout_seconds,
         "throttle_per_second": endpoint.throttle_per_second,
-        # The values are secrets: a digest would be enough to guess a short one.
-        "headers": sorted(own_headers.unpack(endpoint.headers)),
+        "headers": header_names(endpoint),
     }
 
 

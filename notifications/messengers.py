@@ -8,16 +8,21 @@ import logging
 import os
 import socket
 import sys
+import sysconfig
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import TZPATH
 
 import apprise
+import requests
 from apprise.common import PersistentStoreMode
+from apprise.plugins import url_to_dict
 from django.conf import settings
 
 from common.errors import Refused, UrlBlocked, UrlInvalid
@@ -45,17 +50,45 @@ HOSTED = frozenset(
         "slack",
         "tgram",
         "twilio",
-        "workflows",
         "wxteams",
     ]
 )
 # Servers of the client's own: their host is in the URL, and checked when it is saved.
 OWN_SECURE = frozenset(
-    ["apprises", "forms", "gotifys", "jsons", "matrixs", "mmosts", "ntfys", "rockets", "xmls"]
+    [
+        "apprises",
+        "forms",
+        "gotifys",
+        "jsons",
+        "matrixs",
+        "mmosts",
+        "ntfys",
+        "rockets",
+        "workflows",
+        "xmls",
+    ]
 )
 OWN_PLAIN = frozenset(["form", "gotify", "json", "mmost", "ntfy", "rocket", "xml"])
 MAIL = frozenset({"mailto", "mailtos"})
 SCHEMES = HOSTED | OWN_SECURE | OWN_PLAIN | MAIL
+# They say who is told and how it looks. Others have a service read our files (template, attach,
+# pgppub), fetch what they name, wait, or check less.
+_HARMLESS = (
+    "action actions alias api-version apikey auth avatar avatar_url batch bcc blocks botname cc"
+    " channel channels class click component content dedup delay detect email emojis entity expire"
+    " fields flags footer footer_logo format from group href hsreq icon_url id image"
+    " integrationkey interval key mdv method mode msgtype name overflow pa pass password ping"
+    " powerautomate preview priority region reply route routeid severity sid sig signature silent"
+    " smtp sound source tags team thread threadkey timestamp to token topic tts tz url url_title"
+    " user v ver version webhook workflow workspace wrap xtags"
+)
+PARAMETERS = frozenset(_HARMLESS.split())
+# What a service hands on under the client's own names: headers, arguments, fields.
+OWN_NAMES = ("+", "-", ":")
+
+WATCHED = ("open", "socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn")
+_CODE = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+READABLE = tuple(Path(place).resolve() for place in (*_CODE, *TZPATH))
 
 
 class NotSent(Exception):
@@ -103,18 +136,31 @@ def send(url: str, *, title: str, body: str) -> None:
 
 
 def _service(url: str) -> Any:
+    """Read inside the guard as well: some services open what their URL names right away."""
     asset = apprise.AppriseAsset(
         async_mode=False, storage_mode=PersistentStoreMode.MEMORY, app_id="Obsrv", app_desc="Obsrv"
     )
-    try:
-        service = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
-    except Exception:  # noqa: BLE001 - parsers of 250 services
-        service = None
+    with _inside_the_guard(_Call(_policy())):
+        try:
+            facts = url_to_dict(url)  # type: ignore[no-untyped-call]
+            _check_parameters((facts or {}).get("qsd") or {})
+            service = facts and apprise.Apprise.instantiate(facts, asset=asset)
+        except Refused:
+            raise
+        except Exception:  # noqa: BLE001 - parsers of 250 services
+            service = None
     if service is None:
         raise UrlInvalid("The service cannot read this URL: see its page at Apprise.", attr="url")
     service.verify_certificate = True
     service.socket_connect_timeout, service.socket_read_timeout = CONNECT_SECONDS, READ_SECONDS
     return service
+
+
+def _check_parameters(given: Iterable[str]) -> None:
+    """By their names as Apprise itself has read them."""
+    for name in given:
+        if name and name not in PARAMETERS and not name.startswith(OWN_NAMES):
+            raise UrlInvalid(f"Leave out the parameter {name[:40]}: it is not taken.", attr="url")
 
 
 def _host(service: Any, scheme: str) -> tuple[str, int] | None:
@@ -165,6 +211,15 @@ class _Call:
             self.refused = True
             self.refuse()
 
+    def read(self, path: Any, _mode: Any, flags: int) -> None:
+        """Code and time zones only: no file is ever part of a message."""
+        if isinstance(path, int):
+            return
+        place = Path(os.fsdecode(path)).resolve()
+        readable = any(place.is_relative_to(one) for one in READABLE)
+        if flags & (os.O_WRONLY | os.O_RDWR) or not readable:
+            raise PermissionError("refused by the guard")
+
     def refuse(self) -> None:
         raise ConnectionRefusedError("refused by the guard")
 
@@ -184,8 +239,9 @@ def _inside_the_guard(call: _Call) -> Iterator[_Call]:
     """Whatever this thread dials meanwhile is checked first, and over when time is up."""
     with _hooked:
         if not _hooks:
-            # Hooks cannot be taken away again; this one does nothing to other threads.
+            # Hooks cannot be taken away again; these do nothing to other threads.
             sys.addaudithook(_watch)
+            _forget_environment()
             _hooks.append(True)
     alarm = threading.Timer(TOTAL_SECONDS, call.hang_up)
     alarm.start()
@@ -199,13 +255,28 @@ def _inside_the_guard(call: _Call) -> Iterator[_Call]:
         call.close()
 
 
+def _forget_environment() -> None:
+    """A proxy or a .netrc of the server is none of the service's: the proxy would be dialled
+    in place of the address that was checked."""
+    begin = requests.Session.__init__
+
+    def begin_alone(session: requests.Session) -> None:
+        begin(session)
+        if getattr(_guarded, "call", None):
+            session.trust_env = False
+
+    requests.Session.__init__ = begin_alone  # type: ignore[method-assign]
+
+
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    if not event.startswith(("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn")):
+    if not event.startswith(WATCHED):
         return
     call: _Call | None = getattr(_guarded, "call", None)
     if call is None:
         return
-    if event == "socket.connect":
+    if event == "open":
+        call.read(*arguments)
+    elif event == "socket.connect":
         call.dial(*arguments)
     elif event in ("socket.sendto", "socket.sendmsg"):
         call.check(arguments[1])

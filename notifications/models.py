@@ -235,6 +235,8 @@ class Channel(Record):
     last_sent_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_error = models.CharField(max_length=255, blank=True, editable=False)
     leased_until = models.DateTimeField(null=True, blank=True, editable=False)
+    # Counts the leases: what comes of an older one is written nowhere.
+    fence = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     objects = ChannelQuerySet.as_manager()
 

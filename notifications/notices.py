@@ -60,7 +60,10 @@ def _lease() -> Channel | None:
     rows = _due_channels().select_for_update(skip_locked=True, of=("self",))
     channel = rows.order_by("pk").first()
     if channel:
-        Channel.objects.filter(pk=channel.pk).update(leased_until=Now() + LEASE)
+        channel.fence += 1
+        Channel.objects.filter(pk=channel.pk).update(
+            leased_until=Now() + LEASE, fence=channel.fence
+        )
     return channel
 
 
@@ -71,14 +74,19 @@ def _send_to(channel: Channel) -> int:
     woken = after_quiet(channel, now, zone_of(channel.client.timezone))
     if woken > now:
         # A try before failed, or the sender comes late, or the hours were changed meanwhile.
-        due.update(due_at=woken)
+        due.filter(channel__in=_mine(channel)).update(due_at=woken)
     else:
         notices = list(due.select_related("event").order_by("event__sequence")[:BATCH])
         messages = _messages(channel, notices)
     for group, title, body in messages:
         _deliver(channel, group, title, body)
-    Channel.objects.filter(pk=channel.pk).update(leased_until=None)
+    _mine(channel).update(leased_until=None)
     return len(messages)
+
+
+def _mine(channel: Channel) -> QuerySet[Channel]:
+    """The channel while nobody else has leased it."""
+    return Channel.objects.filter(pk=channel.pk, fence=channel.fence)
 
 
 def _messages(channel: Channel, notices: Sequence[Notice]) -> list[Message]:
@@ -89,17 +97,23 @@ def _messages(channel: Channel, notices: Sequence[Notice]) -> list[Message]:
 
 
 def _deliver(channel: Channel, notices: Sequence[Notice], title: str, body: str) -> None:
-    now = timezone.now()
-    rows = Notice.objects.filter(pk__in=[notice.pk for notice in notices])
-    mine = Channel.objects.filter(pk=channel.pk)
+    # Nor what was sent or given up meanwhile by one who came after.
+    rows = Notice.objects.filter(
+        pk__in=[notice.pk for notice in notices],
+        status=Notice.Status.PENDING,
+        channel__in=_mine(channel),
+    )
+    if not _mine(channel).filter(leased_until__gt=Now()).exists():
+        return
     try:
         messengers.send(channel.url, title=title, body=body)
     except (messengers.NotSent, Refused, Undecryptable) as error:
         _fail(rows, notices, str(error)[:255])
-        mine.update(last_error=str(error)[:255])
+        _mine(channel).update(last_error=str(error)[:255])
     else:
+        now = timezone.now()
         rows.update(status=Notice.Status.SENT, sent_at=now, error="", tries=F("tries") + 1)
-        mine.update(last_error="", last_sent_at=now)
+        _mine(channel).update(last_error="", last_sent_at=now)
 
 
 def _fail(rows: QuerySet[Notice], notices: Sequence[Notice], error: str) -> None:

@@ -11,14 +11,18 @@ from django.utils import timezone
 from accounts import audit
 from accounts.audit import Actor
 from common.errors import Invalid, InvalidState
-from common.ids import uuid7
 from common.wakeups import wake_on_commit
 from notifications.catalogue import TYPES, matches
 from notifications.endpoints import ask_now, refuse_inactive
 from notifications.events import SENDER, lock_feeds
-from notifications.models import Delivery, Event, WebhookEndpoint
+from notifications.models import Delivery, WebhookEndpoint
+from notifications.retention import KEEP_DAYS
 
-CHUNK = 1000
+# As long as deliveries are kept; what is older is read with GET /events.
+RANGE = dt.timedelta(days=KEEP_DAYS)
+# Whoever asks for just so many days asked a moment ago.
+LEEWAY = dt.timedelta(hours=1)
+ABOUT_ITSELF = ("webhook.test", "webhook.disabled")
 
 # What it failed to accept has another whole schedule before it; what waits is due at once.
 _REVIVE = """
@@ -29,6 +33,23 @@ WHERE e.id = d.event_id AND d.endpoint_id = %(endpoint)s
 AND e.client_id = %(client)s AND e.created_at >= %(since)s AND e.created_at < %(until)s
 AND d.status <> 'success'
 AND (d.leased_until IS NULL OR d.leased_until <= statement_timestamp())
+"""
+
+# In the database: a busy client has hundreds of thousands of events in a month.
+_ADD_MISSING = """
+INSERT INTO notifications_delivery (
+    id, event_id, endpoint_id, object_id, sequence, status, attempt_number, next_retry_at, fence,
+    last_error, created_at, updated_at
+)
+SELECT gen_random_uuid(), e.id, %(endpoint)s, e.object_id, e.sequence, 'pending', 0, %(now)s, 0,
+    '', %(now)s, %(now)s
+FROM notifications_event e
+WHERE e.client_id = %(client)s AND e.created_at >= %(since)s AND e.created_at < %(until)s
+AND e.type = ANY(%(types)s)
+AND (%(website)s::uuid IS NULL OR e.website_id = %(website)s)
+AND NOT EXISTS (
+    SELECT FROM notifications_delivery d WHERE d.event_id = e.id AND d.endpoint_id = %(endpoint)s
+)
 """
 
 
@@ -67,6 +88,11 @@ def recover(
     until = until or timezone.now()
     if since >= until:
         raise Invalid("The range ends before it begins.", attr="since")
+    if since < timezone.now() - RANGE - LEEWAY:
+        raise Invalid(
+            f"Give a moment within the last {KEEP_DAYS} days; older events: GET /events.",
+            attr="since",
+        )
     refuse_inactive(endpoint)
     with transaction.atomic():
         # No event is written meanwhile: the range would not stand still.
@@ -93,26 +119,16 @@ def _revive(endpoint: WebhookEndpoint, since: dt.datetime, until: dt.datetime) -
 
 
 def _add_missing(endpoint: WebhookEndpoint, since: dt.datetime, until: dt.datetime) -> int:
-    heard = [name for name in TYPES if matches(endpoint.events, name)]
-    events = Event.objects.filter(
-        client_id=endpoint.client_id, created_at__gte=since, created_at__lt=until, type__in=heard
-    ).exclude(type__in=["webhook.test", "webhook.disabled"])
-    if endpoint.website_id:
-        events = events.filter(website_id=endpoint.website_id)
-    missing = events.exclude(deliveries__endpoint=endpoint).order_by("sequence")
-    now, count = timezone.now(), 0
-    found = list(missing.values_list("pk", "object_id", "sequence"))
-    for start in range(0, len(found), CHUNK):
-        rows = [
-            Delivery(
-                id=uuid7(),
-                event_id=pk,
-                endpoint=endpoint,
-                object_id=object_id,
-                sequence=sequence,
-                next_retry_at=now,
-            )
-            for pk, object_id, sequence in found[start : start + CHUNK]
-        ]
-        count += len(Delivery.objects.bulk_create(rows))
-    return count
+    heard = [name for name in TYPES if matches(endpoint.events, name) and name not in ABOUT_ITSELF]
+    parameters: dict[str, Any] = {
+        "now": timezone.now(),
+        "endpoint": endpoint.pk,
+        "client": endpoint.client_id,
+        "website": endpoint.website_id,
+        "types": heard,
+        "since": since,
+        "until": until,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ADD_MISSING, parameters)
+        return int(cursor.rowcount)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -23,6 +23,8 @@ DISABLE_AFTER = dt.timedelta(days=5)
 DISABLE_TRIES = 10
 # An endpoint that is away is asked again after as long as it has been away, within these.
 REST_SECONDS = (5.0, 300.0)
+# What PostgreSQL calls a deadlock and a serialization failure.
+CROSSED = ("40P01", "40001")
 HEALTH = ("failing_since", "failures_in_row", "resting_until")
 
 _SETTLE = """
@@ -75,6 +77,16 @@ class Health:
 
 def record(outcomes: Sequence[Outcome]) -> None:
     """Write a batch of outcomes; one whose lease was lost leaves only its log line."""
+    try:
+        _record(outcomes)
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) not in CROSSED:
+            raise
+        # The database ended it because two waited for each other; the other one is through now.
+        _record(outcomes)
+
+
+def _record(outcomes: Sequence[Outcome]) -> None:
     now = timezone.now()
     verdicts = [_judge(outcome, now) for outcome in outcomes]
     with transaction.atomic():
@@ -82,6 +94,8 @@ def record(outcomes: Sequence[Outcome]) -> None:
         _write(outcomes, verdicts)
         _move_others(_PARK, [one.parcel.delivery_id for one in outcomes if not one.succeeded])
         _move_others(_RELEASE, [one.parcel.delivery_id for one in outcomes if one.parcel.fence > 1])
+        # All deliveries before any endpoint, as whoever claims, redelivers and recovers.
+        _wake_waiting(outcomes)
         DeliveryAttempt.objects.bulk_create(
             _attempt(outcome) for outcome in outcomes if outcome.parcel.delivery_id in existing
         )
@@ -125,6 +139,16 @@ def _move_others(statement: str, because_of: list[uuid.UUID]) -> None:
     if because_of:
         with connection.cursor() as cursor:
             cursor.execute(statement, [cast(Any, because_of)])
+
+
+def _wake_waiting(outcomes: Sequence[Outcome]) -> None:
+    """What waits for one that was away need not wait for hours now that somebody answers."""
+    answered = {outcome.parcel.target.id for outcome in outcomes if outcome.succeeded}
+    away = WebhookEndpoint.objects.filter(pk__in=answered, failures_in_row__gte=REST_AFTER)
+    found, now = list(away.values_list("pk", flat=True)), timezone.now()
+    if found:
+        waiting = Delivery.objects.filter(endpoint__in=found, status__in=Delivery.OPEN)
+        waiting.filter(next_retry_at__gt=now).update(next_retry_at=now)
 
 
 def _attempt(outcome: Outcome) -> DeliveryAttempt:
@@ -179,16 +203,10 @@ def _healths(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> dict[u
 
 
 def _recover(endpoint: WebhookEndpoint) -> None:
-    was_away = endpoint.failures_in_row >= REST_AFTER
     endpoint.failing_since, endpoint.failures_in_row = None, 0
     if not endpoint.throttle_per_second:
         endpoint.resting_until = None
     _save_health(endpoint)
-    if was_away:
-        # What waits since then need not wait for hours now that somebody answers.
-        waiting = Delivery.objects.filter(endpoint=endpoint, status__in=Delivery.OPEN)
-        now = timezone.now()
-        waiting.filter(next_retry_at__gt=now).update(next_retry_at=now)
 
 
 def _worsen(endpoint: WebhookEndpoint, health: Health, now: dt.datetime) -> None:
@@ -212,16 +230,19 @@ def _save_health(endpoint: WebhookEndpoint) -> None:
 def _disable(
     outcomes: Sequence[Outcome], verdicts: Sequence[Verdict], failing: list[WebhookEndpoint]
 ) -> None:
+    asked = {outcome.parcel.target.id: outcome.parcel.target.url for outcome in outcomes}
     reasons = {
-        outcome.parcel.target.id: verdict.disable_reason
+        (outcome.parcel.target.id, outcome.parcel.target.url): verdict.disable_reason
         for outcome, verdict in zip(outcomes, verdicts, strict=True)
         if verdict.disable_reason
     }
     for endpoint in failing:
         if _tries_since(endpoint) >= DISABLE_TRIES:
-            reasons.setdefault(endpoint.pk, "Nothing but failures for five days.")
-    for endpoint_id, reason in reasons.items():
-        disable_endpoint(endpoint_id, reason=reason)
+            one = (endpoint.pk, asked[endpoint.pk])
+            reasons.setdefault(one, "Nothing but failures for five days.")
+    # After the commit: it locks the client's feed, which comes before any delivery.
+    for (endpoint_id, url), reason in reasons.items():
+        disable_endpoint(endpoint_id, reason=reason, url=url)
 
 
 def _tries_since(endpoint: WebhookEndpoint) -> int:

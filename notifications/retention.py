@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from notifications.models import Notice, WebhookEndpoint
+from notifications.models import Channel, Notice, WebhookEndpoint
 
 KEEP_DAYS = 30
 CHUNK = 5000
@@ -53,8 +53,11 @@ def purge_deliveries(*, keep_days: int = KEEP_DAYS) -> int:
 
 
 def purge_notices(*, keep_days: int = KEEP_DAYS) -> int:
+    """Delete old notices, but for those that a channel that is on is still to be told."""
     before = timezone.now() - dt.timedelta(days=keep_days)
-    old = Notice.objects.filter(created_at__lt=before).exclude(status=Notice.Status.PENDING)
+    old = Notice.objects.filter(created_at__lt=before).exclude(
+        status=Notice.Status.PENDING, channel__in=Channel.objects.filter(is_active=True)
+    )
     return old._raw_delete(old.db)
 
 

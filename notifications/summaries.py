@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,8 @@ from notifications.events import EventDraft, publish
 from notifications.models import Event
 from notifications.timing import zone_of
 
+log = logging.getLogger(__name__)
+
 TYPE = "summary.daily"
 # From the first of these hours on; a beat that was away makes up for it until the second.
 HOURS = range(6, 22)
@@ -27,9 +30,21 @@ def publish_due() -> int:
     due = {draft.id: draft for draft in _due(timezone.now())}
     known = set(Event.objects.filter(pk__in=list(due)).values_list("pk", flat=True))
     fresh = [draft for pk, draft in due.items() if pk not in known]
-    for draft in fresh:
-        _publish(draft)
+    failed = [error for draft in fresh if (error := _tried(draft))]
+    if failed:
+        raise ExceptionGroup("Some clients have no summary", failed)
     return len(fresh)
+
+
+def _tried(draft: EventDraft) -> Exception | None:
+    """One client whose figures cannot be made must not keep the others waiting."""
+    try:
+        _publish(draft)
+    except Exception as error:
+        # Raised again when all had their turn.
+        log.exception("No summary for client %s", draft.client_id)
+        return error
+    return None
 
 
 def _publish(draft: EventDraft) -> None:

@@ -13,8 +13,10 @@ from notifications.endpoints import (
     MAX_THROTTLE,
     MAX_TIMEOUT_SECONDS,
     URL_CHARS,
+    has_own_secret,
+    header_names,
 )
-from notifications.headers import MAX_HEADERS, VALUE_CHARS, unpack
+from notifications.headers import MAX_HEADERS, VALUE_CHARS
 from notifications.models import Delivery, DeliveryAttempt, Event, WebhookEndpoint
 
 MAX_SEQUENCE = 2**63 - 1
@@ -52,10 +54,10 @@ class EndpointSerializer(serializers.ModelSerializer[WebhookEndpoint]):
         read_only_fields = fields
 
     def get_header_names(self, endpoint: WebhookEndpoint) -> list[str]:
-        return sorted(unpack(endpoint.headers))
+        return header_names(endpoint)
 
     def get_has_own_secret(self, endpoint: WebhookEndpoint) -> bool:
-        return bool(endpoint.secret_current)
+        return has_own_secret(endpoint)
 
 
 class CreatedEndpointSerializer(EndpointSerializer):

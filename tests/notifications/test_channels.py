@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import json
 import socket
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -228,12 +229,48 @@ def test_a_disabled_endpoint_is_told_through_the_channels(receiver: Receiver, ro
     assert "410 Gone" in text
 
 
+def test_a_channel_that_is_switched_on_again_tells_no_old_news(
+    receiver: Receiver, room: str
+) -> None:
+    channel = ChannelFactory.create(url=room)
+    tell(channel.client, 2)
+    channels.update_channel(channel, actor=SYSTEM, is_active=False)
+    old = Notice.objects.order_by("created_at").first()
+    assert old
+    Notice.objects.filter(pk=old.pk).update(created_at=timezone.now() - dt.timedelta(days=4))
+    channels.update_channel(channel, actor=SYSTEM, is_active=True)
+    assert notices.send_due() == 1
+    assert set(Notice.objects.values_list("pk", "status")) >= {(old.pk, "failed")}
+    assert Notice.objects.filter(status="sent").count() == 1
+
+
 def test_two_senders_do_not_send_the_same_channel() -> None:
     channel = ChannelFactory.create()
     tell(channel.client)
     Channel.objects.update(leased_until=timezone.now() + dt.timedelta(minutes=1))
     assert not notices.has_due()
     assert notices.send_due() == 0
+
+
+def test_what_comes_of_a_lease_that_is_over_is_written_nowhere(
+    receiver: Receiver, room: str
+) -> None:
+    channel = ChannelFactory.create(url=room)
+    tell(channel.client)
+    slow = notices._lease()
+    assert slow
+    Channel.objects.update(leased_until=timezone.now())
+    assert notices.send_due() == 1
+    told = Notice.objects.values().get()
+    receiver.answer = always(500)
+    notices._deliver(slow, list(Notice.objects.all()), "t", "b")
+    assert Notice.objects.values().get() == told
+    Channel.objects.update(leased_until=timezone.now() + dt.timedelta(minutes=1))
+    notices._send_to(slow)
+    channel.refresh_from_db()
+    assert channel.leased_until
+    assert channel.last_error == ""
+    assert len(receiver.got) == 1
 
 
 @pytest.mark.parametrize(
@@ -260,6 +297,63 @@ def test_a_service_that_may_not_be_spoken_to_is_refused(url: str, refusal: type[
     with pytest.raises(refusal):
         channels.create_channel(client, name="x", url=url, actor=SYSTEM)
     assert not Channel.objects.exists()
+
+
+WORKFLOW = f"workflows://{{}}/{'6' * 32}/{'s' * 40}"
+ROOMS = [
+    WORKFLOW.format("93.184.216.34"),
+    f"discord://{'1' * 18}/{'a' * 68}",
+    "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
+    "tgram://123456789:abcdefg_hijklmnop/12315544",
+    "ntfys://93.184.216.34/topic",
+    "mailtos://user:pass@example.com",
+]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.partition(":")[0])
+@pytest.mark.parametrize(
+    "name",
+    ["template", "Template", "%74emplate", "attach", "pgp", "pgppub", "wkd", "wait", "store"],
+)
+def test_a_url_that_makes_the_server_read_its_files_is_refused(
+    room: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messengers, "check_target", lambda url, policy: url)
+    for given in (f"{room}?{name}=/etc/hostname", f"{room}?format=text&{name}=/etc/hostname"):
+        with pytest.raises(UrlInvalid, match="Leave out the parameter"):
+            messengers.checked_url(given)
+    assert messengers.checked_url(f"{room}?format=text") == f"{room}?format=text"
+
+
+def test_the_host_of_a_workflow_is_checked_when_it_is_saved() -> None:
+    with pytest.raises(UrlBlocked):
+        messengers.checked_url(WORKFLOW.format("10.0.0.1:443"))
+
+
+def test_a_service_that_opens_a_file_all_the_same_gets_nothing_of_it(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text("canary-4711")
+    with messengers._inside_the_guard(messengers._Call(messengers._policy())):
+        for refused in (secret.read_text, lambda: secret.write_text("x")):
+            with pytest.raises(PermissionError):
+                refused()
+    assert secret.read_text() == "canary-4711"
+
+
+def test_a_message_does_not_go_through_the_proxy_of_the_server(
+    receiver: Receiver, room: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Receiver() as proxy:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+            monkeypatch.setenv(name.lower(), f"http://127.0.0.1:{proxy.port}")
+        netrc = tmp_path / "netrc"
+        netrc.write_text("machine 127.0.0.1 login us password canary-4711")
+        monkeypatch.setenv("NETRC", str(netrc))
+        messengers.send(room, title="t", body="b")
+        assert proxy.got == []
+    [got] = receiver.got
+    assert "authorization" not in {name.lower() for name in got.headers}
 
 
 def test_a_private_address_is_not_dialled_whatever_the_service_resolves(

@@ -153,6 +153,16 @@ def test_gone_disables_the_endpoint_and_tells_the_others(receiver: Receiver) -> 
     assert AuditEntry.objects.filter(verb="disable", object_id=str(gone.pk)).count() == 1
 
 
+def test_gone_from_an_address_of_before_does_not_disable_the_new_one() -> None:
+    endpoint = EndpointFactory.create(url="https://old.example/hooks")
+    tell(endpoint.client)
+    parcels = claim()
+    WebhookEndpoint.objects.update(url="https://new.example/hooks")
+    record([Outcome(parcel, timezone.now(), http_status=410) for parcel in parcels])
+    endpoint.refresh_from_db()
+    assert endpoint.is_active
+
+
 def test_a_redirect_is_a_failure_and_nothing_else_is_dialled(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

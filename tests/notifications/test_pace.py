@@ -75,6 +75,21 @@ def test_the_first_answer_brings_everything_forward(receiver: Receiver) -> None:
     assert (endpoint.failing_since, endpoint.failures_in_row) == (None, 0)
 
 
+def test_no_delivery_is_locked_after_an_endpoint(django_assert_max_num_queries: Any) -> None:
+    """Whoever redelivers locks them in this order: the other way round two would wait for ever."""
+    endpoint = EndpointFactory.create()
+    make_away(endpoint)
+    end_rest()
+    parcels = claim()
+    with django_assert_max_num_queries(30) as queries:
+        answer_all(parcels, 200)
+    writes = [query["sql"] for query in queries if query["sql"].startswith(("UPDATE", "\nUPDATE"))]
+    written = [sql.split()[1].strip('"').removeprefix("notifications_") for sql in writes]
+    assert written[-1] == "webhookendpoint"
+    assert set(written[:-1]) == {"delivery"}
+    assert not Delivery.objects.filter(next_retry_at__gt=timezone.now()).exists()
+
+
 def test_one_product_that_fails_delays_no_other(receiver: Receiver) -> None:
     endpoint = EndpointFactory.create(url=receiver.url)
     bad_thing = uuid.uuid4()

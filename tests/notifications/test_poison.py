@@ -10,9 +10,12 @@ import pytest
 from cryptography.fernet import Fernet
 from django.db import connection
 
+from common.crypto import Undecryptable
 from notifications import notices
 from notifications.delivery import deliver_due
+from notifications.endpoints import live_secrets
 from notifications.models import Channel, Delivery, Notice, WebhookEndpoint
+from tests.factories.accounts import api_for
 from tests.factories.notifications import ChannelFactory, EndpointFactory
 from tests.notifications.receiver import Receiver
 from tests.notifications.sending_tools import tell
@@ -72,3 +75,44 @@ def test_a_channel_whose_address_cannot_be_read_fails_alone(
     assert [json.loads(got.body)["title"] for got in receiver.got]
     assert Notice.objects.get(channel_id=well.pk).status == "sent"
     assert "FIELD_ENCRYPTION_KEYS" in Notice.objects.get(channel_id=broken.pk).error
+
+
+@pytest.mark.parametrize("column", ["secret_current", "headers"])
+def test_a_webhook_that_cannot_be_read_is_shown_mended_and_deleted(column: str) -> None:
+    broken = EndpointFactory.create()
+    well = EndpointFactory.create(client=broken.client)
+    lose_key(WebhookEndpoint, column, broken.pk)
+    api: Any = api_for(broken.client, ["write"])
+    one = f"/api/v1/webhooks/{broken.pk}"
+    shown = {row["id"]: row for row in api.get("/api/v1/webhooks").json()["items"]}
+    assert set(shown) == {str(broken.pk), str(well.pk)}
+    assert "unreadable" in str(shown[str(broken.pk)]["header_names"]) or column != "headers"
+    assert api.patch(one, {"description": "x"}).status_code == 200
+    with pytest.raises(Undecryptable):
+        getattr(WebhookEndpoint.objects.get(pk=broken.pk), column)
+    assert api.patch(one, {"headers": {"X-Own": "1"}}).json()["header_names"] == ["X-Own"]
+    assert api.post(f"{one}/rotate-secret", {"grace_seconds": 60}).status_code == 200
+    assert live_secrets(WebhookEndpoint.objects.get(pk=broken.pk))
+    lose_key(WebhookEndpoint, column, broken.pk)
+    assert api.delete(one).status_code == 204
+
+
+def test_a_channel_that_cannot_be_read_is_shown_mended_and_deleted(
+    receiver: Receiver, admin_client: Any
+) -> None:
+    broken = ChannelFactory.create()
+    lose_key(Channel, "url", broken.pk)
+    api: Any = api_for(broken.client, ["write"])
+    one = f"/api/v1/channels/{broken.pk}"
+    [row] = api.get("/api/v1/channels").json()["items"]
+    assert row["service"] == "unreadable: set the URL again"
+    tested = api.post(f"{one}/test")
+    assert (tested.status_code, tested.json()["code"]) == (409, "INVALID_STATE")
+    assert "set it again" in tested.json()["detail"]
+    page = admin_client.get("/admin/notifications/channel/")
+    assert "unreadable" in page.content.decode()
+    assert admin_client.get(f"/admin/notifications/channel/{broken.pk}/change/").status_code == 200
+    mended = api.patch(one, {"url": f"json://127.0.0.1:{receiver.port}/room"})
+    assert mended.json()["service"] == "json"
+    lose_key(Channel, "url", broken.pk)
+    assert api.delete(one).status_code == 204

@@ -84,6 +84,8 @@ def test_a_range_that_makes_no_sense_and_a_disabled_endpoint_are_refused() -> No
     now = timezone.now()
     with pytest.raises(Invalid):
         recover(endpoint, since=now, until=now - HOUR, actor=SYSTEM)
+    with pytest.raises(Invalid, match="30 days"):
+        recover(endpoint, since=now - 31 * 24 * HOUR, actor=SYSTEM)
     off = EndpointFactory.create(disabled=True)
     with pytest.raises(InvalidState):
         recover(off, since=now - HOUR, actor=SYSTEM)

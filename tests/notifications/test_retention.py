@@ -51,12 +51,20 @@ def test_a_secret_whose_grace_is_over_is_forgotten() -> None:
 
 def test_notices_are_forgotten_after_thirty_days_unless_they_still_wait() -> None:
     channel, now = ChannelFactory.create(), timezone.now()
-    for status, days in (("sent", 31), ("pending", 31), ("sent", 29)):
+    off = ChannelFactory.create(is_active=False)
+    rows = (
+        (channel, "sent", 31),
+        (channel, "pending", 31),
+        (channel, "sent", 29),
+        (off, "pending", 31),
+        (off, "pending", 29),
+    )
+    for channel, status, days in rows:
         event = EventFactory.create(client=channel.client)
         row = Notice.objects.create(channel=channel, event=event, status=status, due_at=now)
         Notice.objects.filter(pk=row.pk).update(created_at=now - dt.timedelta(days=days))
-    assert retention.purge_notices() == 1
-    assert Notice.objects.count() == 2
+    assert retention.purge_notices() == 2
+    assert Notice.objects.count() == 3
 
 
 def test_events_are_forgotten_after_a_year_unless_somebody_is_still_told() -> None:

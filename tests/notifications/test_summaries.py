@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
+import uuid
 from decimal import Decimal
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import orjson
 import pytest
 import time_machine
+from django.utils.module_loading import import_string
 
 from notifications.catalogue import TYPES
 from notifications.models import Event
@@ -54,3 +58,21 @@ def test_a_suspended_client_hears_nothing() -> None:
     ClientFactory.create(suspended=True)
     with time_machine.travel(MORNING):
         assert publish_due() == 0
+
+
+def test_a_client_without_figures_keeps_no_other_from_its_summary(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, well, also_well = (ClientFactory.create() for _ in range(3))
+    place, _, name = settings.SUMMARY_SOURCE.rpartition(".")
+    source = import_string(settings.SUMMARY_SOURCE)
+
+    def figures(client_id: uuid.UUID, *days: dt.datetime) -> Any:
+        if client_id == bad.pk:
+            raise ArithmeticError("no figures")
+        return source(client_id, *days)
+
+    monkeypatch.setattr(importlib.import_module(place), name, figures)
+    with time_machine.travel(MORNING), pytest.raises(ExceptionGroup):
+        publish_due()
+    assert {event.client for event in Event.objects.all()} == {well, also_well}
