@@ -13,12 +13,14 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from common.partitions import ensure_partitions
 from crawling import control, parsing
-from crawling.fetching import Page
+from crawling.fetching import Failure, Page
 from crawling.frontier import Target, open_job, submit
 from crawling.handover import hand_over
 from crawling.models import CrawlJob, CrawlTask
 from crawling.pages import key_of
+from extraction.items import NoProduct
 from monitoring.models import Product, ProductHistory, Website
+from notifications.models import Event
 from tests.crawling.conftest import page_files  # noqa: F401
 from tests.crawling.work import claim_all
 from tests.factories.monitoring import ProductFactory
@@ -156,3 +158,55 @@ def test_reading_is_not_enough(reader: Any, product: Product) -> None:
 @pytest.mark.parametrize("body", [{"limit": 0}, {"limit": 1000}, {"dry": True}])
 def test_bad_input_is_refused(api: Any, product: Product, body: dict[str, Any]) -> None:
     assert api.post(path(product), body).status_code == 400
+
+
+def miss(product: Product) -> None:
+    """The shop answers 404, at the time of another second look."""
+    website = product.website
+    job = open_job(
+        kind="monitor", triggered_by="manual", client_id=website.client_id, website_id=website.pk
+    )
+    assert job is not None
+    CrawlTask.objects.filter(status="pending").update(status="cancelled")
+    submit(job, purpose="product", targets=[Target(product.original_url, product.pk)])
+    (claim,) = claim_all()
+    failure = Failure("http", "the shop answered 404", transient=False)
+    hand_over([Page(claim, timezone.now(), failure, status=404, url=product.original_url)])
+    product.refresh_from_db()
+
+
+def test_an_old_page_brings_no_delisted_product_back(api: Any, product: Product) -> None:
+    crawl(product, "20.00")
+    miss(product)
+    miss(product)
+    delisted_at, crawled_at = product.delisted_at, product.last_crawled_at
+    assert delisted_at is not None
+    misread(product)
+    assert api.post(path(product), {}).status_code == 202
+    assert parsing.run_parse_slice(1) == 1
+    product.refresh_from_db()
+    assert product.current_price == 20
+    assert (product.delisted_at, product.last_crawled_at) == (delisted_at, crawled_at)
+    assert product.last_changed_at == delisted_at
+    assert ProductHistory.objects.filter(product_id=product.pk).count() == 1
+    assert not Event.objects.filter(type="product.relisted").exists()
+    crawl(product, "20.00")
+    assert product.delisted_at is None
+    assert Event.objects.filter(type="product.relisted").count() == 1
+
+
+def test_a_stored_page_that_says_gone_today_delists_nothing(
+    api: Any, product: Product, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parser of today takes the page for one that says the product is gone."""
+    crawl(product, "20.00")
+    monkeypatch.setattr("monitoring.absences.says_gone", lambda page, item: True)
+    monkeypatch.setattr("monitoring.reading.Reader.read", lambda self, page: NoProduct("gone"))
+    for _ in range(2):
+        assert api.post(path(product), {}).status_code == 202
+        parsing.run_parse_slice(1)
+    before = product.last_crawled_at
+    product.refresh_from_db()
+    assert (product.missing_at, product.delisted_at) == (None, None)
+    assert product.last_crawled_at == before
+    assert not Event.objects.filter(type="product.delisted").exists()
