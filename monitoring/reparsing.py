@@ -142,7 +142,16 @@ def _came_at(products: Sequence[Product]) -> dict[uuid.UUID, dt.datetime]:
     newest = rows.order_by("-crawl_timestamp").values("crawl_timestamp")[:1]
     found = Product.objects.filter(pk__in=[product.pk for product in products])
     times = found.annotate(came_at=Subquery(newest)).exclude(came_at=None)
-    return dict(times.values_list("pk", "came_at"))
+    return _first_seen_at(products) | dict(times.values_list("pk", "came_at"))
+
+
+def _first_seen_at(products: Sequence[Product]) -> dict[uuid.UUID, dt.datetime]:
+    """Of what was approved, and is known by the page of its discovery only, say."""
+    return {
+        product.pk: product.last_crawled_at
+        for product in products
+        if product.last_crawled_at and not (product.missing_at or product.delisted_at)
+    }
 
 
 def _stored(hashes: Iterable[str]) -> dict[str, StoredPage]:

@@ -31,7 +31,7 @@ PAGE = """<title>Lamp</title><script type="application/ld+json">{{"@type": "Prod
  "availability": "https://schema.org/InStock"}}}}</script><h1>Lamp</h1><b>{price} €</b>"""
 
 
-def crawl(product: Product, price: str) -> CrawlTask:
+def crawl(product: Product, price: str, page: str = PAGE) -> CrawlTask:
     """The product is looked at as in a real run."""
     ensure_partitions("monitoring_producthistory", now=timezone.now())
     website = product.website
@@ -41,7 +41,7 @@ def crawl(product: Product, price: str) -> CrawlTask:
     assert job is not None
     submit(job, purpose="product", targets=[Target(product.original_url, product.pk)])
     (claim,) = claim_all()
-    body = PAGE.format(price=price).encode()
+    body = page.format(price=price).encode()
     headers = {"Content-Type": "text/html; charset=utf-8"}
     url = product.original_url
     hand_over([Page(claim, timezone.now(), status=200, url=url, body=body, headers=headers)])
@@ -210,3 +210,23 @@ def test_a_stored_page_that_says_gone_today_delists_nothing(
     assert (product.missing_at, product.delisted_at) == (None, None)
     assert product.last_crawled_at == before
     assert not Event.objects.filter(type="product.delisted").exists()
+
+
+def test_what_was_said_by_hand_outlives_the_next_check(api: Any, product: Product) -> None:
+    crawl(product, "20.00")
+    said = {"gtin": "4006381333931", "mpn": "M-1", "category": "Mine"}
+    assert api.patch(f"/api/v1/products/{product.pk}", said).status_code == 200
+    own = '"sku": "L-1", "gtin13": "9780306406157", "mpn": "M-2", "brand": "Bright"'
+    described = PAGE.replace('"sku": "L-1"', own)
+    crawl(product, "21.00", described)
+    assert [product.gtin, product.mpn, product.category] == list(said.values())
+    assert api.patch(f"/api/v1/products/{product.pk}", {"gtin": ""}).status_code == 200
+    crawl(product, "22.00", described)
+    assert (product.gtin, product.mpn) == ("9780306406157", "M-1")
+
+
+def test_a_page_that_once_names_no_brand_takes_none_away(product: Product) -> None:
+    own = '"sku": "L-1", "gtin13": "9780306406157", "mpn": "M-2", "brand": "Bright"'
+    crawl(product, "20.00", PAGE.replace('"sku": "L-1"', own))
+    crawl(product, "20.00")
+    assert (product.gtin, product.mpn, product.brand) == ("9780306406157", "M-2", "Bright")
