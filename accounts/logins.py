@@ -24,12 +24,22 @@ LOCKED_FOR = dt.timedelta(minutes=15)
 KEPT_FOR = dt.timedelta(days=7)
 # One household or server has that many addresses of its own.
 IPV6_PREFIX = 64
+INSIDE = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
+        *("::1/128", "fc00::/7", "fe80::/10"),
+    )
+]
 
 
 def count_try(username: str, address: str) -> None:
     """Before the password is looked at; refuses who must wait."""
     place = place_of(address)
-    for name, limit in ((ANYBODY, ADDRESS_LIMIT), (username, LIMIT)):
+    limits = [(username, LIMIT)]
+    if not is_inside(address):
+        limits.insert(0, (ANYBODY, ADDRESS_LIMIT))
+    for name, limit in limits:
         row = _counted(name, place, limit)
         if row.failures > limit:
             raise LimitReached(text_of(row))
@@ -76,6 +86,15 @@ def text_of(row: FailedLogin) -> str:
         f"Too many failed logins. Wait {minutes} minute{plural}, or ask an admin to unlock you:"
         " Accounts, Locked logins."
     )
+
+
+def is_inside(address: str) -> bool:
+    """Everybody may share it: that of a proxy nobody declared, or of a home."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(parsed in network for network in INSIDE)
 
 
 def place_of(address: str) -> str:

@@ -172,8 +172,8 @@ def moment(value: dt.datetime | None) -> str | None:
 def shown_once(text: str, secret: str) -> str:
     """A message with a secret, and a button to copy it."""
     box = (
-        '{}, shown only now: <code id="shown-once" style="overflow-wrap:anywhere">{}</code>'
-        ' <button type="button" data-copy="#shown-once" class="cursor-pointer font-semibold'
+        '{}, shown only now: <code class="shown-once" style="overflow-wrap:anywhere">{}</code>'
+        ' <button type="button" data-copy class="cursor-pointer font-semibold'
         ' underline">Copy</button>'
     )
     return format_html(box, text, secret)

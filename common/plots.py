@@ -242,6 +242,8 @@ def _line(frame: Frame, series: Series) -> SafeString:
 
 def _ceiling(value: float) -> float:
     """The next even step of its size, so that half of it is a plain number too."""
+    if value <= 0:
+        return 1.0
     size = 10.0 ** math.floor(math.log10(value))
     return next(size * step for step in (1, 2, 4, 6, 8, 10) if size * step >= value)
 

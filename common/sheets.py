@@ -138,6 +138,13 @@ def write_xlsx(header: Sequence[str], rows: Iterable[Row]) -> Iterator[bytes]:
     yield pipe.take()
 
 
+def is_xml(character: str) -> bool:
+    """Can XML hold it at all, escaped or not?"""
+    if character in "\ufffe\uffff":
+        return False
+    return character >= " " or character in "\t\n"
+
+
 def _xml_row(row: Row) -> bytes:
     return f"<row>{''.join(map(_cell, row))}</row>".encode("utf-8", "replace")
 
@@ -148,5 +155,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return f"<c><v>{value}</v></c>"
     text = str(_plain(value))[:MAX_CELL]
-    printable = "".join(one for one in text if one >= " " or one in "\t\n")
+    printable = "".join(one for one in text if is_xml(one))
     return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(printable)}</t></is></c>'

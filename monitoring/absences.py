@@ -56,6 +56,11 @@ class Absence:
         return (DELISTED,) if self.is_second else ()
 
 
+def is_back(known: Known, page: Page) -> bool:
+    """Delisted, and there again; an older page that is read again does not say so."""
+    return known.delisted_at is not None and known.delisted_at <= page.fetched_at
+
+
 def says_gone(page: Page, item: NoProduct) -> bool:
     """A page that says so itself, or the front page in the product's place."""
     return item.kind == PageKind.SOFT_404 or _is_front_page(page)

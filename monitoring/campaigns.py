@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from crawling.models import CrawlJob
+from monitoring import second_looks
 from monitoring.changes import Kind, News
 from monitoring.facts import website_object
 from monitoring.models import Change, Website
@@ -28,6 +29,7 @@ LEAST_MEMBERS = 10
 LEAST_SHARE = 0.5
 # An event stays below 20 kB; all members are at the address it names.
 LISTED = 50
+MAIN_KINDS = (Kind.PRICE_CHANGED, Kind.STOCK_CHANGED)
 Movement = tuple[uuid.UUID, str]
 MOVED = """
     SELECT crawl_job_id,
@@ -58,7 +60,7 @@ def is_campaign(moved: int, looked_at: int) -> bool:
 def find(checks: Sequence[Check], looked_at: Counter[uuid.UUID]) -> set[Movement]:
     """The movements of this batch that are a campaign by now, by job."""
     moved: Counter[Movement] = Counter()
-    for check in checks:
+    for check in _first_looks(checks):
         moved.update((check.page.claim.job_id, found) for found in movements_of(check))
     if sum(moved.values()) == 0:
         return set()
@@ -67,6 +69,11 @@ def find(checks: Sequence[Check], looked_at: Counter[uuid.UUID]) -> set[Movement
     rows = CrawlJob.objects.filter(pk__in=jobs).values_list("pk", "processed")
     processed = Counter(dict(rows)) + looked_at
     return {key for key, count in moved.items() if is_campaign(count, processed[key[0]])}
+
+
+def _first_looks(checks: Sequence[Check]) -> Iterable[Check]:
+    """A run of second looks sees nothing but what moved: its share says nothing."""
+    return [check for check in checks if check.page.claim.purpose != second_looks.PURPOSE]
 
 
 def movements_of(check: Check) -> Iterable[str]:
@@ -80,18 +87,18 @@ def _moved_before(job_ids: Iterable[uuid.UUID]) -> dict[Movement, int]:
 
 
 def announce(job: CrawlJob) -> None:
-    """The one event of a run's campaign, if it had one; told twice it is still one."""
+    """One event for each kind of campaign of a run; told twice it is still one."""
     folded = Change.objects.filter(campaign_id=job.pk)
     kinds = set(folded.values_list("kind", flat=True))
     if not kinds or job.website_id is None:
         return
     website = Website.objects.get(pk=job.website_id)
-    main = Kind.PRICE_CHANGED if Kind.PRICE_CHANGED in kinds else Kind.STOCK_CHANGED
+    mains = [kind for kind in MAIN_KINDS if kind in kinds]
     members = Change.objects.filter(
-        crawl_job_id=job.pk, kind=main, status=Change.Status.CONFIRMED, variant_key=""
+        crawl_job_id=job.pk, kind__in=mains, status=Change.Status.CONFIRMED, variant_key=""
     )
     members.filter(campaign_id=None).update(campaign_id=job.pk)
-    publish([_draft(website, job, main)])
+    publish([_draft(website, job, kind) for kind in mains])
 
 
 def _draft(website: Website, job: CrawlJob, kind: str) -> EventDraft:
@@ -100,7 +107,7 @@ def _draft(website: Website, job: CrawlJob, kind: str) -> EventDraft:
     return EventDraft(
         client_id=website.client_id,
         type="website.campaign",
-        cause=job.pk,
+        cause=uuid.uuid5(job.pk, kind),
         occurred_at=timezone.now(),
         website_id=website.pk,
         object_id=website.pk,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from xml.sax.saxutils import escape
 
+from common.sheets import is_xml
 from monitoring.changes import UNAVAILABLE, plain
 from monitoring.series import Point
 
@@ -186,5 +187,5 @@ def _text(x: float, y: float, text: str, anchor: str = "start", css: str = "") -
 
 def _safe(text: str) -> str:
     """XML holds no control characters, escaped or not."""
-    printable = "".join(one if one >= " " else " " for one in text)
+    printable = "".join(one if is_xml(one) else " " for one in text)
     return escape(printable.encode("utf-8", "replace").decode())

@@ -14,11 +14,18 @@ if TYPE_CHECKING:
     from monitoring.intake import Check
 
 MAX_IMAGES = 50
+# What a client may say of a product; the page speaks of it no more, until it is emptied.
+FIXABLE = ("gtin", "mpn", "category")
 FACTS = """
     UPDATE monitoring_product p SET
         name = COALESCE(NULLIF(v.name, ''), p.name), sku = COALESCE(NULLIF(v.sku, ''), p.sku),
-        gtin = v.gtin, mpn = v.mpn, brand = v.brand,
-        category = COALESCE(NULLIF(v.category, ''), p.category),
+        gtin = CASE WHEN p.fixed_fields ? 'gtin' THEN p.gtin
+                    ELSE COALESCE(NULLIF(v.gtin, ''), p.gtin) END,
+        mpn = CASE WHEN p.fixed_fields ? 'mpn' THEN p.mpn
+                   ELSE COALESCE(NULLIF(v.mpn, ''), p.mpn) END,
+        brand = COALESCE(NULLIF(v.brand, ''), p.brand),
+        category = CASE WHEN p.fixed_fields ? 'category' THEN p.category
+                        ELSE COALESCE(NULLIF(v.category, ''), p.category) END,
         description = COALESCE(NULLIF(v.description, ''), p.description),
         image_url = v.image_url, rating = v.rating, review_count = v.review_count,
         provenance = v.provenance, facts_hash = v.facts_hash

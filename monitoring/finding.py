@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
@@ -43,8 +44,9 @@ def _hash(url: str) -> str:
 
 
 def of_domain(rows: Any, host: str) -> Any:
-    prefix = f"://{host.strip().lower().removeprefix('www.')}"
-    at = Q(website__base_url__startswith=f"https{prefix}")
-    at |= Q(website__base_url__startswith=f"http{prefix}")
-    at |= Q(website__base_url__startswith=f"https://www.{prefix[3:]}")
+    """With or without its port and ``www.``; not a host that only begins like it."""
+    name = host.strip().lower().rstrip("/").removeprefix("www.")
+    at = Q()
+    for scheme, www, end in product(("https", "http"), ("", "www."), "/:"):
+        at |= Q(website__base_url__startswith=f"{scheme}://{www}{name}{end}")
     return rows.filter(at)

@@ -12,7 +12,12 @@ from django.db import transaction
 from accounts.audit import Actor
 from accounts.models import Client
 from common.errors import Invalid, Refused
-from monitoring.registration import Registration, register_website
+from monitoring.registration import (
+    Checked,
+    Registration,
+    check_registration,
+    keep_website,
+)
 from monitoring.watching import Line
 
 MAX_WEBSITES = 100
@@ -58,18 +63,37 @@ def import_websites(
     """Register each, an answer for each line; a dry run does the same and takes it back."""
     if len(rows) > MAX_WEBSITES:
         raise Invalid(f"At most {MAX_WEBSITES} websites at a time.", attr="items")
+    # Addresses are looked up here, which takes its time: no row waits for it.
+    checked = [_check(client, row, read) for row in rows]
+    urls = [str(row.get("base_url", ""))[:2048] for row in rows]
+    lines: list[Line] = []
     with transaction.atomic():
-        lines = [_register(number, client, row, read, actor) for number, row in enumerate(rows, 1)]
+        for number, (url, one) in enumerate(zip(urls, checked, strict=True), 1):
+            lines.append(_register(number, url, client, one, actor))
         if dry_run:
             transaction.set_rollback(True)
     return lines
 
 
-def _register(number: int, client: Client, row: Row, read: Reader, actor: Actor) -> Line:
-    url = str(row.get("base_url", ""))[:2048]
+def _check(client: Client, row: Row, read: Reader) -> Checked | Refused:
     try:
-        website = register_website(client, read(row), actor=actor)
+        return check_registration(client, read(row))
     except Refused as refused:
-        place = f"{refused.attr}: " if refused.attr else ""
-        return Line(number, url, "refused", detail=f"{place}{refused.detail}")
+        return refused
+
+
+def _register(
+    number: int, url: str, client: Client, checked: Checked | Refused, actor: Actor
+) -> Line:
+    if isinstance(checked, Refused):
+        return _refused(number, url, checked)
+    try:
+        website = keep_website(client, checked, actor=actor)
+    except Refused as refused:
+        return _refused(number, url, refused)
     return Line(number, url, "registered", website.pk)
+
+
+def _refused(number: int, url: str, refused: Refused) -> Line:
+    place = f"{refused.attr}: " if refused.attr else ""
+    return Line(number, url, "refused", detail=f"{place}{refused.detail}")

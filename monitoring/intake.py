@@ -111,6 +111,9 @@ class Batch:
         return Verdict(changes=sum(not news.quarantined for news in check.judgement.news))
 
     def _miss(self, known: Known, page: Page, failure: Failure) -> Verdict:
+        if page.reparsed:
+            # What a stored page says of its day is no look at the shop of today.
+            return Verdict(failure=failure)
         absence = Absence(known, page)
         self.absences.append(absence)
         return Verdict(changes=len(absence.news), failure=failure)
@@ -201,10 +204,19 @@ def _check(
         extra = _news_beside_price(known, item, rules)
         return Check(known, page, item, replace(judgement, news=(*judgement.news, *extra)))
     is_new_row = (known.id, page.fetched_at) not in recorded
-    is_newest = known.last_crawled_at is None or page.fetched_at >= known.last_crawled_at
+    is_newest = _is_newest(known, page)
     if not (is_new_row and is_newest):
         judgement = _silent(known, judgement)
+    elif absences.is_back(known, page):
+        judgement = replace(judgement, news=(*judgement.news, absences.RELISTED))
     return Check(known, page, item, judgement, is_new_row, is_newest)
+
+
+def _is_newest(known: Known, page: Page) -> bool:
+    """The page its state was read from stays that, also where later looks found none."""
+    if known.last_crawled_at is None or page.fetched_at >= known.last_crawled_at:
+        return True
+    return known.page_hash == page.content_hash
 
 
 def _news_beside_price(known: Known, item: ProductItem, rules: Rules) -> Iterator[News]:

@@ -50,8 +50,14 @@ WRITE = f"""
 """  # noqa: S608
 BELIEVE = """
     UPDATE monitoring_producthistory h SET is_doubted = false
-    FROM unnest(%s::uuid[], %s::timestamptz[]) AS v(product_id, seen_at)
-    WHERE h.product_id = v.product_id AND h.crawl_timestamp = v.seen_at
+    FROM unnest(%s::uuid[], %s::numeric[]) AS v(product_id, price)
+    CROSS JOIN LATERAL (
+        SELECT crawl_timestamp FROM monitoring_producthistory d
+        WHERE d.product_id = v.product_id AND d.variant_key = '' AND d.is_doubted
+          AND d.price = v.price
+        ORDER BY crawl_timestamp DESC LIMIT 1
+    ) AS first
+    WHERE h.product_id = v.product_id AND h.crawl_timestamp = first.crawl_timestamp
 """
 
 
@@ -98,11 +104,6 @@ class Held:
         lost = [row.pk for row in self.twins.values() if row.pk not in set(kept)]
         Change.objects.filter(pk__in=kept).update(status=Status.CONFIRMED, note=CONFIRMED)
         Change.objects.filter(pk__in=lost).update(status=Status.DISMISSED, note=REFUTED)
-        seen = [row for row in self.twins.values() if row.pk in set(kept)]
-        if seen:
-            with connection.cursor() as cursor:
-                ids, times = [r.product_id for r in seen], [r.occurred_at for r in seen]
-                cursor.execute(BELIEVE, [ids, times])
 
 
 def announce(
@@ -113,6 +114,7 @@ def announce(
 ) -> None:
     """Write the changes and publish their events, in the caller's transaction."""
     held = Held.of(checks)
+    _believe([check for check in checks if check.judgement.confirmed])
     found = campaigns.find(checks, looked_at)
     items = [item for check in checks for item in _items(check, found, held)]
     items += [
@@ -121,8 +123,17 @@ def announce(
     if held.twins:
         held.settle(items)
     _write([_change(item) for item in items if item.twin_id is None])
-    _fold_twins(items)
+    _move_twins(items)
     publish([_draft(item, clients[item.known.website_id]) for item in items if _is_told(item)])
+
+
+def _believe(confirmed: Sequence[Check]) -> None:
+    """The first looks at what a second one confirms, were they news or not."""
+    if confirmed:
+        ids = [check.known.id for check in confirmed]
+        prices = [check.known.state.held_price for check in confirmed]
+        with connection.cursor() as cursor:
+            cursor.execute(BELIEVE, [ids, prices])
 
 
 def _write(rows: Sequence[tuple[object, ...]]) -> None:
@@ -153,17 +164,14 @@ def _items(check: Check, found: set[campaigns.Movement], held: Held) -> Iterable
         )
 
 
-def _fold_twins(items: Sequence[Item]) -> None:
-    """A run of second looks may confirm a campaign: it is that run's."""
+def _move_twins(items: Sequence[Item]) -> None:
+    """A change that a second look confirms is of the run that looked."""
     jobs: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
     for item in items:
         if item.twin_id is not None:
             jobs[item.page.claim.job_id].append(item.twin_id)
     for job_id, ids in jobs.items():
         Change.objects.filter(pk__in=ids).update(crawl_job_id=job_id)
-        folded = [i.twin_id for i in items if i.twin_id and i.campaign_id == job_id]
-        if folded:
-            Change.objects.filter(pk__in=folded).update(campaign_id=job_id)
 
 
 def change_id(task_id: uuid.UUID, kind: str) -> uuid.UUID:

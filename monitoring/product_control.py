@@ -15,7 +15,7 @@ from common.errors import InvalidState, Refused
 from crawling import frontier, jobs
 from crawling.frontier import Target, hold_websites
 from crawling.models import CrawlJob
-from monitoring import delisting, history
+from monitoring import delisting, describing, history
 from monitoring.approval import recount
 from monitoring.models import Change, Product, Website
 from monitoring.reviews import Outcome
@@ -30,7 +30,13 @@ def update_product(product: Product, *, actor: Actor, **values: Any) -> Product:
     before = {name: getattr(locked, name) for name in values}
     for name, value in values.items():
         setattr(locked, name, value)
-    locked.save(update_fields=[*values, "updated_at"])
+    said = {name for name in describing.FIXABLE if name in values}
+    if said:
+        kept = [name for name in locked.fixed_fields if name not in said]
+        locked.fixed_fields = sorted([*kept, *(name for name in said if values[name])])
+        # So that the next page that is read fills what was emptied.
+        locked.facts_hash = ""
+    locked.save(update_fields=[*values, "fixed_fields", "facts_hash", "updated_at"])
     client_id = Website.objects.values_list("client_id", flat=True).get(pk=locked.website_id)
     audit.record(actor, "update", locked, client_id=client_id, before=before, after=values)
     return locked

@@ -49,8 +49,23 @@ class Registration:
     banned_patterns: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A registration whose addresses may be asked for."""
+
+    wanted: Registration
+    base_url: str
+    seeds: list[str]
+    webhook_url: str | None
+
+
 def register_website(client: Client, wanted: Registration, *, actor: Actor) -> Website:
     """Keep the shop, make its schedule and start discovery; nothing is kept on refusal."""
+    return keep_website(client, check_registration(client, wanted), actor=actor)
+
+
+def check_registration(client: Client, wanted: Registration) -> Checked:
+    """Asks the DNS: call it before rows are locked."""
     base_url = _naming("base_url", check_target, wanted.base_url).partition("?")[0]
     host = host_of(base_url)
     seeds = [_seed(url, host, index) for index, url in enumerate(wanted.seed_urls or [base_url])]
@@ -62,16 +77,20 @@ def register_website(client: Client, wanted: Registration, *, actor: Actor) -> W
         auto_approve=checked_rule(wanted.auto_approve),
         banned_patterns=check_patterns(wanted.banned_patterns, attr="banned_patterns"),
     )
-    with transaction.atomic():
-        _respect_quota(client)
-        website = _create(client, wanted, base_url, seeds)
-        schedule = schedules.create_schedule(website)
-        Website.objects.filter(pk=website.pk).update(periodic_task=schedule)
-        website.periodic_task = schedule
-        if webhook_url:
-            connect_webhook(website, webhook_url, actor=actor)
-        audit.record(actor, "register", website, client_id=client.pk, after=facts(website))
-        runs.start_discovery(website, triggered_by="api")
+    return Checked(wanted, base_url, seeds, webhook_url)
+
+
+@transaction.atomic
+def keep_website(client: Client, checked: Checked, *, actor: Actor) -> Website:
+    _respect_quota(client)
+    website = _create(client, checked.wanted, checked.base_url, checked.seeds)
+    schedule = schedules.create_schedule(website)
+    Website.objects.filter(pk=website.pk).update(periodic_task=schedule)
+    website.periodic_task = schedule
+    if checked.webhook_url:
+        connect_webhook(website, checked.webhook_url, actor=actor)
+    audit.record(actor, "register", website, client_id=client.pk, after=facts(website))
+    runs.start_discovery(website, triggered_by="api")
     return website
 
 

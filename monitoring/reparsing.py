@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import OuterRef, Subquery
 
 from accounts import audit
 from accounts.audit import Actor
@@ -117,19 +118,40 @@ def _run(website: Website, products: Sequence[Product], *, actor: Actor, about: 
 
 
 def _looks(products: Sequence[Product]) -> list[StoredLook]:
-    watched = [p for p in products if p.approval == Product.Approval.APPROVED and p.last_crawled_at]
+    watched = [p for p in products if p.approval == Product.Approval.APPROVED]
     stored = _stored(product.page_hash for product in watched)
+    came_at = _came_at(watched)
     return [
         StoredLook(
             url=product.original_url,
             final_url=product.original_url,
             object_id=product.pk,
             stored_page_id=stored[product.page_hash].pk,
-            fetched_at=product.last_crawled_at,
+            fetched_at=came_at[product.pk],
         )
         for product in watched
-        if product.page_hash in stored and product.last_crawled_at
+        if product.page_hash in stored and product.pk in came_at
     ]
+
+
+def _came_at(products: Sequence[Product]) -> dict[uuid.UUID, dt.datetime]:
+    """When the page of their state last came: later looks may have found none."""
+    rows = ProductHistory.objects.filter(
+        product_id=OuterRef("pk"), variant_key="", page_hash=OuterRef("page_hash")
+    )
+    newest = rows.order_by("-crawl_timestamp").values("crawl_timestamp")[:1]
+    found = Product.objects.filter(pk__in=[product.pk for product in products])
+    times = found.annotate(came_at=Subquery(newest)).exclude(came_at=None)
+    return _first_seen_at(products) | dict(times.values_list("pk", "came_at"))
+
+
+def _first_seen_at(products: Sequence[Product]) -> dict[uuid.UUID, dt.datetime]:
+    """Of what was approved, and is known by the page of its discovery only, say."""
+    return {
+        product.pk: product.last_crawled_at
+        for product in products
+        if product.last_crawled_at and not (product.missing_at or product.delisted_at)
+    }
 
 
 def _stored(hashes: Iterable[str]) -> dict[str, StoredPage]:

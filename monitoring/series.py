@@ -11,6 +11,8 @@ from typing import Any
 from django.db import connection
 
 INTERVALS = ("day", "week", "month")
+MOST_POINTS = 5000
+SLICES = 1600
 # The bounds are constants for the planner, so only the months in question are read.
 BUCKETS = """
     SELECT date_trunc(%s, crawl_timestamp, 'UTC') AS bucket,
@@ -26,16 +28,28 @@ BUCKETS = """
       AND crawl_timestamp >= %s AND crawl_timestamp <= %s
     GROUP BY 1 ORDER BY 1 DESC LIMIT %s
 """
-# The check before the span says what held when it began.
+# A picture has fewer dots: of more checks than MOST_POINTS, each slice of the span keeps its
+# lowest, its highest and its last one. The check before the span says what held when it began.
 POINTS = """
     (SELECT crawl_timestamp, price, currency, stock_status FROM monitoring_producthistory
      WHERE product_id = %(product)s AND variant_key = %(variant)s AND NOT is_doubted
        AND crawl_timestamp < %(since)s AND crawl_timestamp >= %(since)s::timestamptz - interval '40 days'
      ORDER BY crawl_timestamp DESC LIMIT 1)
     UNION ALL
-    (SELECT crawl_timestamp, price, currency, stock_status FROM monitoring_producthistory
-     WHERE product_id = %(product)s AND variant_key = %(variant)s AND NOT is_doubted
-       AND crawl_timestamp >= %(since)s AND crawl_timestamp <= %(until)s)
+    (SELECT crawl_timestamp, price, currency, stock_status FROM (
+        SELECT *, count(*) OVER () AS checks,
+               row_number() OVER (PARTITION BY slice ORDER BY crawl_timestamp DESC) AS back,
+               row_number() OVER (PARTITION BY slice ORDER BY price) AS from_low,
+               row_number() OVER (PARTITION BY slice ORDER BY price DESC NULLS LAST) AS from_high
+        FROM (
+            SELECT crawl_timestamp, price, currency, stock_status,
+                   floor(extract(epoch FROM crawl_timestamp - %(since)s::timestamptz)
+                         / %(seconds)s) AS slice
+            FROM monitoring_producthistory
+            WHERE product_id = %(product)s AND variant_key = %(variant)s AND NOT is_doubted
+              AND crawl_timestamp >= %(since)s AND crawl_timestamp <= %(until)s) AS looks
+        ) AS ranked
+     WHERE checks <= %(most)s OR 1 IN (back, from_low, from_high))
     ORDER BY 1
 """
 
@@ -89,6 +103,8 @@ def points(
         "variant": variant_key,
         "since": since,
         "until": until,
+        "most": MOST_POINTS,
+        "seconds": max((until - since).total_seconds(), 1) / SLICES,
     }
     with connection.cursor() as cursor:
         cursor.execute(POINTS, values)

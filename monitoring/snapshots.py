@@ -14,7 +14,7 @@ from django.db import connection
 
 from common.rows import as_json
 from extraction.items import PARSER_VERSION
-from monitoring import describing, variants
+from monitoring import absences, describing, variants
 from monitoring.changes import State, change_pct
 
 if TYPE_CHECKING:
@@ -73,8 +73,11 @@ UPDATE = """
         highest_price = v.highest, held_price = v.held_price, held_currency = v.held_currency,
         held_reason = v.held_reason, extraction_method = v.method,
         content_hash = v.content_hash, page_hash = v.page_hash,
-        parser_version = v.parser_version, last_crawled_at = v.seen_at,
-        last_changed_at = v.changed_at, missing_at = NULL, delisted_at = NULL, updated_at = now()
+        parser_version = v.parser_version,
+        last_crawled_at = GREATEST(p.last_crawled_at, v.seen_at),
+        last_changed_at = v.changed_at, updated_at = now(),
+        missing_at = CASE WHEN p.missing_at > v.seen_at THEN p.missing_at END,
+        delisted_at = CASE WHEN p.delisted_at > v.seen_at THEN p.delisted_at END
     FROM json_to_recordset(%s::json)
         AS v(id uuid, price numeric, currency text, list_price numeric, stock text, quantity int,
              unit_price numeric, notified_price numeric, notified_currency text,
@@ -226,7 +229,8 @@ def _says_it_all(check: Check) -> bool:
 
 def _product_row(check: Check) -> tuple[object, ...]:
     state, item, judgement = check.judgement.state, check.item, check.judgement
-    changed = judgement.price_changed or judgement.stock_changed or check.known.delisted_at
+    back = absences.is_back(check.known, check.page)
+    changed = judgement.price_changed or judgement.stock_changed or back
     return (
         check.known.id,
         state.price,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Q
 
 from accounts.audit import Actor
 from accounts.models import Client
@@ -33,11 +35,30 @@ class Line:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A page, and the website it belongs to."""
+
+    website_id: uuid.UUID
+    url: str
+    digest: str
+
+    @property
+    def key(self) -> tuple[uuid.UUID, str]:
+        return self.website_id, self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    product: Product
+    is_new: bool
+
+
 def watch(client: Client, url: str, *, website_id: uuid.UUID | None, actor: Actor) -> Product:
     """Watch one page of a registered shop from now on."""
-    website, parsed = _place(list(_websites(client)), url, website_id)
+    place = _place(list(_websites(client)), url, website_id)
     with transaction.atomic():
-        product, _ = _candidate(website, parsed)
+        product = _candidates([place])[0].product
         if product.approval == Product.Approval.APPROVED:
             raise Conflict(f"Product {product.pk} watches this page already.", attr="url")
         approval.approve([product.pk], actor=actor)
@@ -58,9 +79,9 @@ def import_urls(
     if len(urls) > MAX_LINES:
         raise Invalid(f"At most {MAX_LINES} lines at a time.", attr="items")
     websites = list(_websites(client))
+    places = [_try_place(websites, url, website_id) for url in urls]
     with transaction.atomic():
-        hold_websites(website.pk for website in websites)
-        lines = [_take(number, url, websites, website_id) for number, url in enumerate(urls, 1)]
+        lines = _take(urls, places)
         if approve:
             lines = _approve(lines, actor)
         if dry_run:
@@ -68,15 +89,21 @@ def import_urls(
     return lines
 
 
-def _take(number: int, url: str, websites: Sequence[Website], wanted: uuid.UUID | None) -> Line:
-    try:
-        website, parsed = _place(websites, url, wanted)
-    except Refused as refused:
-        return Line(number, url, "refused", detail=refused.detail)
-    product, is_new = _candidate(website, parsed)
+def _take(urls: Sequence[str], places: Sequence[Place | Refused]) -> list[Line]:
+    found = iter(_candidates([place for place in places if isinstance(place, Place)]))
+    return [
+        Line(number, url, "refused", detail=place.detail)
+        if isinstance(place, Refused)
+        else _found(number, url, next(found))
+        for number, (url, place) in enumerate(zip(urls, places, strict=True), 1)
+    ]
+
+
+def _found(number: int, url: str, found: Found) -> Line:
+    product = found.product
     if product.approval == Product.Approval.APPROVED:
         return Line(number, url, "unchanged", product.pk, "Watched already.")
-    return Line(number, url, "candidate" if is_new else "known", product.pk)
+    return Line(number, url, "candidate" if found.is_new else "known", product.pk)
 
 
 def _approve(lines: Sequence[Line], actor: Actor) -> list[Line]:
@@ -108,7 +135,14 @@ def _websites(client: Client) -> Sequence[Website]:
     return list(Website.objects.for_client(client).select_related("client"))
 
 
-def _place(websites: Sequence[Website], url: str, wanted: uuid.UUID | None) -> tuple[Website, str]:
+def _try_place(websites: Sequence[Website], url: str, wanted: uuid.UUID | None) -> Place | Refused:
+    try:
+        return _place(websites, url, wanted)
+    except Refused as refused:
+        return refused
+
+
+def _place(websites: Sequence[Website], url: str, wanted: uuid.UUID | None) -> Place:
     """The website a page belongs to; its address was checked when it was registered, and
     the door checks again before every request."""
     try:
@@ -123,16 +157,40 @@ def _place(websites: Sequence[Website], url: str, wanted: uuid.UUID | None) -> t
         raise Invalid(f"Register a website on {host_of(parsed)} first.", attr="url")
     if len(found) > 1:
         raise Invalid("Several websites are on this host: say which.", attr="website")
-    return found[0], parsed
+    return Place(found[0].pk, parsed, url_hash(normalize_url(parsed)))
 
 
-def _candidate(website: Website, url: str) -> tuple[Product, bool]:
-    """The product at this address, made where there is none; and whether it was."""
-    hold_websites([website.pk])
-    digest = url_hash(normalize_url(url))
-    known = website.products.filter(url_hash=digest).first()
-    if known is not None:
-        return known, False
-    product = candidates.from_pattern(website.pk, url, 1.0, BY_HAND)
-    candidates.keep(website.pk, [product])
-    return product, True
+def _candidates(places: Sequence[Place]) -> list[Found]:
+    """The product at each address, made where there is none; only their websites wait."""
+    hold_websites({place.website_id for place in places})
+    known = _known(places)
+    fresh: dict[uuid.UUID, list[Product]] = defaultdict(list)
+    found = []
+    for place in places:
+        product, is_new = known.get(place.key), False
+        if product is None:
+            product, is_new = (
+                candidates.from_pattern(place.website_id, place.url, 1.0, BY_HAND),
+                True,
+            )
+            known[place.key] = product
+            fresh[place.website_id].append(product)
+        found.append(Found(product, is_new))
+    for website_id in sorted(fresh):
+        candidates.keep(website_id, fresh[website_id])
+    return found
+
+
+def _known(places: Sequence[Place]) -> dict[tuple[uuid.UUID, str], Product]:
+    """By their own address, or by the one their page calls its own."""
+    digests = [place.digest for place in places]
+    rows = Product.objects.filter(
+        Q(url_hash__in=digests) | Q(canonical_hash__in=digests),
+        website_id__in={place.website_id for place in places},
+    ).only("id", "website_id", "url_hash", "canonical_hash", "approval")
+    known: dict[tuple[uuid.UUID, str], Product] = {}
+    for product in sorted(rows, key=lambda row: row.pk):
+        known[product.website_id, product.url_hash] = product
+    for product in sorted(rows, key=lambda row: row.pk):
+        known.setdefault((product.website_id, product.canonical_hash), product)
+    return known

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -22,7 +24,7 @@ from unfold.widgets import (
 from accounts.admin import actor_of
 from common.console import Pictured, inside_link, short_url
 from common.console_csv import CsvList
-from common.errors import Refused
+from common.errors import InvalidState, Refused
 from monitoring import reviews, websites
 from monitoring.admin.pictures import score_histogram
 from monitoring.admin.products import ProductScreen
@@ -87,6 +89,11 @@ class ManyForm(forms.Form):
     def is_ban(self) -> bool:
         return bool(self.cleaned_data["url_pattern"])
 
+    def refuse_unseen(self, ids: Sequence[uuid.UUID]) -> None:
+        """What was found since the look is approved only after another one."""
+        if not self.is_ban and self.data.get("seen") != fingerprint(ids):
+            raise InvalidState("The queue has changed since you looked: this is how it is now.")
+
     def ids(self) -> list[uuid.UUID]:
         """Raises ``Refused`` for a pattern that means nothing."""
         website, pattern = self.cleaned_data["website"], self.cleaned_data["url_pattern"]
@@ -97,6 +104,11 @@ class ManyForm(forms.Form):
             url_pattern=pattern or None,
             duplicates=None if pattern else False,
         )
+
+
+def fingerprint(ids: Sequence[uuid.UUID]) -> str:
+    """Of what a page showed: two lists that differ have different ones."""
+    return hashlib.blake2b(b"".join(sorted(pk.bytes for pk in ids)), digest_size=16).hexdigest()
 
 
 class ManyPage:
@@ -113,10 +125,13 @@ class ManyPage:
         given = request.POST if request.method == "POST" else request.GET
         form = ManyForm(given or None)
         ids: list[uuid.UUID] = []
+        asked = False
         if form.is_bound and form.is_valid():
             try:
                 ids = form.ids()
+                asked = True
                 if request.method == "POST":
+                    form.refuse_unseen(ids)
                     return self._decide_all(request, form, ids)
             except Refused as refused:
                 form.add_error(None, refused.detail)
@@ -124,8 +139,9 @@ class ManyPage:
         context = site.each_context(request) | {
             "title": "Decide many",
             "form": form,
-            "asked": form.is_bound and not form.errors,
+            "asked": asked,
             "ids": ids,
+            "seen": fingerprint(ids),
             "most": reviews.MAX_ITEMS,
             "sample": Product.objects.filter(id__in=ids[:SHOWN])
             .select_related("website")

@@ -84,6 +84,8 @@ class Product(Record):
     page_hash = models.CharField(max_length=64, blank=True, editable=False)
     parser_version = models.CharField(max_length=20, blank=True, editable=False)
     attributes = models.JSONField(default=dict, blank=True)
+    # What was said by hand of it: the page does not change that.
+    fixed_fields = models.JSONField(default=list, blank=True, editable=False)
     # Which part of the page each field was read from.
     provenance = models.JSONField(default=dict, blank=True, editable=False)
     # What the client was last told: small steps add up against it.

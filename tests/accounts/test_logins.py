@@ -106,3 +106,14 @@ def test_old_tries_are_forgotten() -> None:
     fail(1)
     FailedLogin.objects.update(last_at=timezone.now() - logins.KEPT_FOR - dt.timedelta(minutes=1))
     assert logins.forget_old() == 2
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.7", "172.17.0.1", "192.168.1.1", "::1"])
+def test_people_behind_an_unnamed_proxy_do_not_lock_each_other_out(address: str) -> None:
+    FailedLogin.objects.create(
+        username="",
+        address=logins.place_of(address),
+        failures=logins.ADDRESS_LIMIT,
+        last_at=timezone.now(),
+    )
+    assert log_in(RIGHT, address=address).status_code == 302

@@ -103,3 +103,9 @@ def test_a_colour_that_the_style_sheet_does_not_have_is_refused() -> None:
 )
 def test_large_numbers_are_shortened(value: float, shown: str) -> None:
     assert plots.short(value) == shown
+
+
+def test_a_line_that_is_zero_all_along_is_drawn_on_the_ground() -> None:
+    drawn = plots.lines("Errors", ["a", "b"], [Series("errors", "bad", [0.0, 0.0])])
+    assert "0" in texts(drawn)
+    assert [one for one in parsed(drawn).iter("path") if one.get("d")]

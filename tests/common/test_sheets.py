@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import io
 import tracemalloc
+import xml.etree.ElementTree as ET
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,3 +45,10 @@ def test_the_first_piece_is_sent_long_before_the_last_row_is_read() -> None:
 
     next(sheets.stream("csv", ["id", "text", "none"], counted()))
     assert read <= sheets.CHUNK_ROWS
+
+
+def test_what_xml_cannot_hold_is_left_out_of_a_sheet() -> None:
+    packed = b"".join(sheets.stream("xlsx", ["name"], [("a\ufffe\uffff\x01b",)]))
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        root = ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))
+    assert "ab" in "".join(root.itertext())

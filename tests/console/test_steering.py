@@ -82,7 +82,7 @@ def test_the_secret_of_a_webhook_is_rotated_and_the_grace_counts_down(console: C
     expect(page.get_by_text("shown only now")).to_be_visible()
     endpoint.refresh_from_db()
     assert endpoint.secret_previous == "whsec_b2xk"
-    expect(page.locator("#shown-once")).to_have_text(endpoint.secret_current)
+    expect(page.locator(".shown-once")).to_have_text(endpoint.secret_current)
     left = page.locator("[data-until]")
     expect(left).to_have_text(re.compile(r"^0:59:\d\d$"))
     before = left.inner_text()
@@ -128,7 +128,7 @@ def test_the_first_key_of_a_client_is_one_click_away(console: Console) -> None:
     page.fill("[name=name]", "warehouse")
     page.check("[name=scopes][value=read]")
     page.click("button[name=_save]")
-    expect(page.locator("#shown-once")).to_have_text(re.compile("^obsrv_live_"))
+    expect(page.locator(".shown-once")).to_have_text(re.compile("^obsrv_live_"))
     assert client.api_keys.get().name == "warehouse"
 
 

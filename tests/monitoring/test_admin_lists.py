@@ -142,10 +142,25 @@ def test_all_of_a_score_are_shown_and_then_approved(browser: Browser) -> None:
         "1 candidate would be approved" in browser.get(page, {"score_min": "0.9"}).content.decode()
     )
     assert Product.objects.filter(approval="approved").count() == 0
-    answer = browser.post(page, {"score_min": "0.9"}, follow=True)
+    asked = {"score_min": "0.9", "seen": browser.get(page, {"score_min": "0.9"}).context["seen"]}
+    answer = browser.post(page, asked, follow=True)
     assert "1 of 1 approved." in answer.content.decode()
     found = {row.pk: row.approval for row in Product.objects.all()}
     assert found == {good.pk: "approved", twin.pk: "pending", weak.pk: "pending"}
+
+
+def test_what_was_found_after_the_look_is_not_approved_with_it(browser: Browser) -> None:
+    website = WebsiteFactory.create()
+    ProductFactory.create(website=website, discovery_score=0.95)
+    page = f"{ADMIN}/candidate/many/"
+    asked = {"score_min": "0.9", "seen": browser.get(page, {"score_min": "0.9"}).context["seen"]}
+    ProductFactory.create(website=website, discovery_score=0.95)
+    answer = browser.post(page, asked)
+    assert "has changed since you looked" in answer.content.decode()
+    assert "2 candidates would be approved" in answer.content.decode()
+    assert not Product.objects.filter(approval="approved").exists()
+    again = asked | {"seen": answer.context["seen"]}
+    assert "2 of 2 approved." in browser.post(page, again, follow=True).content.decode()
 
 
 def test_a_pattern_is_banned_for_one_website(browser: Browser) -> None:

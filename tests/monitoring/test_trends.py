@@ -54,12 +54,13 @@ def test_what_is_doubted_or_of_another_currency_or_variant_is_no_price() -> None
 
 
 def test_changes_are_counted_by_day_and_direction() -> None:
-    ChangeFactory.create(pct=Decimal(-5))
-    ChangeFactory.create(pct=Decimal(5))
-    ChangeFactory.create(kind="back_in_stock", pct=None)
-    ChangeFactory.create(status="quarantined")
-    ChangeFactory.create(occurred_at=timezone.now() - 40 * DAY)
-    days = trends.changes_by_day()
+    now = timezone.now()
+    ChangeFactory.create(pct=Decimal(-5), occurred_at=now)
+    ChangeFactory.create(pct=Decimal(5), occurred_at=now)
+    ChangeFactory.create(kind="back_in_stock", pct=None, occurred_at=now)
+    ChangeFactory.create(status="quarantined", occurred_at=now)
+    ChangeFactory.create(occurred_at=now - 40 * DAY)
+    days = trends.changes_by_day(now)
     assert len(days) == 30
     assert (days[-1].down, days[-1].up, days[-1].other) == (1, 1, 1)
     assert sum(day.down for day in days) == 1
@@ -84,7 +85,7 @@ def test_requests_are_counted_by_the_hour_with_their_times() -> None:
             not_modified=same,
         )
     domain.ledger.create(url="https://shop.example/", started_at=now - 2 * DAY, rule="x")
-    hours = last_hours()
+    hours = last_hours(now)
     assert len(hours) == 24
     last = hours[-1]
     assert (last.new, last.unchanged, last.failed, last.median_ms) == (1, 1, 1, 300)
@@ -92,8 +93,8 @@ def test_requests_are_counted_by_the_hour_with_their_times() -> None:
 
 
 def test_pages_are_counted_by_the_hour_their_job_began() -> None:
-    JobFactory.create(total=10, processed=6, errors=2)
-    last = job_hours()[-1]
+    job = JobFactory.create(total=10, processed=6, errors=2)
+    last = job_hours(job.created_at)[-1]
     assert (last.done, last.failed, last.waiting) == (4, 2, 4)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import orjson
 import pytest
 from django.utils import timezone
 
@@ -212,3 +213,38 @@ def test_changed_words_are_told_only_where_a_rule_wants_any_change(website: Webs
     hand_over(pages(claim(website), body(name="Big desk lamp")))
     assert told("content_changed") == 1
     assert Product.objects.get().name == "Big desk lamp"
+
+
+def test_a_run_with_lower_prices_and_empty_shelves_tells_of_both(website: Website) -> None:
+    watch(website, 40)
+    hand_over(pages(claim(website), body("100.00")))
+    claims = claim(website)
+    for start in range(0, 40, 8):
+        hand_over(pages(claims[start : start + 8], body("70.00", "OutOfStock")))
+    events = Event.objects.filter(type="website.campaign")
+    told_of = {orjson.loads(event.body)["data"]["change"]["kind"]: event for event in events}
+    assert set(told_of) == {"price_changed", "stock_changed"}
+    for event in told_of.values():
+        assert '"members":40' in event.body
+    assert '"new":"out_of_stock"' in told_of["stock_changed"].body
+
+
+def test_second_looks_are_no_campaign_however_many_are_confirmed(website: Website) -> None:
+    watch(website, 40)
+    hand_over(pages(claim(website), body("100.00")))
+    special = {f"https://shop.example/p/{n}": body("1.00") for n in range(12)}
+    hand_over(pages(claim(website), body("100.00"), special))
+    second_look(body("1.00"))
+    assert told("price_changed") == 12
+    assert not Event.objects.filter(type="website.campaign").exists()
+
+
+def test_a_confirmed_price_that_is_no_news_is_doubted_no_more(website: Website) -> None:
+    watch(website, 1)
+    AlertRule.objects.create(website=website, kind="percent", value=Decimal(100000))
+    hand_over(pages(claim(website), body("19.99")))
+    hand_over(pages(claim(website), body("1999.00")))
+    assert ProductHistory.objects.filter(is_doubted=True).count() == 1
+    assert not Change.objects.exists()
+    second_look(body("1999.00"))
+    assert not ProductHistory.objects.filter(is_doubted=True).exists()

@@ -1,12 +1,13 @@
 // The console's own script: the policy of its pages allows none inside them.
 "use strict";
 
-// A button with data-copy="#id" copies the text of that element.
+// A button with data-copy="#id" copies the text of that element; with data-copy alone, of the one before it.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  const text = document.querySelector(button.dataset.copy).textContent;
-  await navigator.clipboard.writeText(text);
+  const place = button.dataset.copy;
+  const copied = place ? document.querySelector(place) : button.previousElementSibling;
+  await navigator.clipboard.writeText(copied.textContent);
   button.textContent = "Copied";
 });
 

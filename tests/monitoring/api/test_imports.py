@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from accounts.audit import SYSTEM
 from accounts.models import Client
+from common.urls import normalize_url, url_hash
 from crawling.models import CrawlJob, CrawlTask
+from monitoring import registration, watching
 from monitoring.models import Product, Website
 from tests.factories.monitoring import ProductFactory, WebsiteFactory
 
@@ -178,3 +183,46 @@ def test_the_command_shows_first_and_then_does_it(
         call_command("import_urls", str(file), client="nobody@example.com")
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("import_urls", str(tmp_path / "none"), client=client_row.email)
+
+
+def test_a_long_list_costs_as_many_statements_as_a_short_one(
+    client_row: Client, shop: Website
+) -> None:
+    WebsiteFactory.create(client=client_row, base_url="http://b.localhost:8601/")
+    counts = []
+    for first, count in ((0, 2), (100, 60)):
+        urls = [f"{SHOP}/p/{number}" for number in range(first, first + count)]
+        with CaptureQueriesContext(connection) as asked:
+            lines = watching.import_urls(client_row, urls, dry_run=False, actor=SYSTEM)
+        assert {line.result for line in lines} == {"watched"}
+        counts.append(len(asked))
+    assert counts[1] <= counts[0] + 2
+
+
+def test_a_page_named_twice_is_one_product_and_an_alias_is_known(api: Any, shop: Website) -> None:
+    ProductFactory.create(
+        website=shop,
+        pending=True,
+        original_url=f"{SHOP}/p/1",
+        canonical_hash=url_hash(normalize_url(f"{SHOP}/p/own")),
+    )
+    text = f"{SHOP}/p/2\n{SHOP}/p/2\n{SHOP}/p/own\n"
+    path = f"{PAGES}?dry_run=false&approve=false"
+    assert results(csv(api, path, text)) == ["candidate", "known", "known"]
+    assert Product.objects.count() == 2
+
+
+def test_no_row_is_locked_while_addresses_are_looked_up(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = []
+    real = registration.check_target
+
+    def look_up(url: str) -> str:
+        deep.append(len(connection.savepoint_ids))
+        return real(url)
+
+    monkeypatch.setattr(registration, "check_target", look_up)
+    outside = len(connection.savepoint_ids)
+    assert results(api.post(SITES, {"items": [{"base_url": f"{SHOP}/"}]})) == ["registered"]
+    assert deep == [outside]

@@ -17,8 +17,8 @@ from django.utils import timezone
 from accounts.models import Client
 from common.partitions import ensure_partitions
 from crawling.models import CrawlTask
-from monitoring import retention
-from monitoring.models import Change, Product, ProductMatch, Website
+from monitoring import retention, series
+from monitoring.models import Change, Product, ProductHistory, ProductMatch, Website
 from tests.factories.accounts import ClientFactory, api_for
 from tests.factories.monitoring import (
     ChangeFactory,
@@ -191,6 +191,8 @@ def test_products_are_filtered_by_rating_category_and_domain(api: Any, client_ro
     shop = WebsiteFactory.create(client=client_row, base_url="https://www.lamps.example/")
     lamp = ProductFactory.create(website=shop, rating=Decimal("4.5"), category="Light > Desk")
     ProductFactory.create(website__client=client_row, rating=Decimal(2))
+    longer = WebsiteFactory.create(client=client_row, base_url="https://lamps.example.org/")
+    ProductFactory.create(website=longer)
     for query in ({"rating_min": "4"}, {"category": "light > desk"}, {"domain": "lamps.example"}):
         found = api.get(PRODUCTS, query).json()["items"]
         assert [item["id"] for item in found] == [str(lamp.pk)], query
@@ -268,3 +270,35 @@ def test_alike_names_are_only_proposed_until_somebody_confirms(
     body = api.post(f"{PRODUCTS}/compare", ask).json()
     assert {o["id"] for o in body["offers"]} == {str(one.pk), str(two.pk)}
     assert Change.objects.count() == 0
+
+
+def test_a_chart_of_very_many_checks_keeps_its_peaks_and_stays_small(product: Product) -> None:
+    begin = day(2)
+    rows = ProductHistory.objects.filter(product_id=product.pk)
+    many = [
+        ProductHistory(
+            product_id=product.pk,
+            website_id=product.website_id,
+            crawl_timestamp=begin + dt.timedelta(minutes=n),
+            price=Decimal(99) if n == 4321 else Decimal(10),
+            currency="EUR",
+            stock_status="in_stock",
+        )
+        for n in range(1, 6000)
+    ]
+    ProductHistory.objects.bulk_create(many)
+    assert rows.count() > series.MOST_POINTS
+    found = series.points(product.pk, day(1), day(10))
+    assert len(found) <= series.MOST_POINTS
+    assert max(point.price for point in found if point.price) == 99
+    assert found[-1].at == many[-1].crawl_timestamp
+    assert [point.at for point in found] == sorted(point.at for point in found)
+    few = series.points(product.pk, begin + dt.timedelta(minutes=1), begin + dt.timedelta(hours=1))
+    assert len(few) == 60
+
+
+def test_a_chart_leaves_out_what_xml_cannot_hold(api: Any, product: Product) -> None:
+    looks(product, (day(2), "10", "in_stock"))
+    Product.objects.filter(pk=product.pk).update(name="Desk\ufffe\uffff\x01lamp")
+    svg = api.get(f"{PRODUCTS}/{product.pk}/chart.svg", SPAN).content
+    assert "Desk" in "".join(ET.fromstring(svg).itertext())

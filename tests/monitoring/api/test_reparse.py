@@ -13,12 +13,14 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from common.partitions import ensure_partitions
 from crawling import control, parsing
-from crawling.fetching import Page
+from crawling.fetching import Failure, Page
 from crawling.frontier import Target, open_job, submit
 from crawling.handover import hand_over
 from crawling.models import CrawlJob, CrawlTask
 from crawling.pages import key_of
+from extraction.items import NoProduct
 from monitoring.models import Product, ProductHistory, Website
+from notifications.models import Event
 from tests.crawling.conftest import page_files  # noqa: F401
 from tests.crawling.work import claim_all
 from tests.factories.monitoring import ProductFactory
@@ -29,7 +31,7 @@ PAGE = """<title>Lamp</title><script type="application/ld+json">{{"@type": "Prod
  "availability": "https://schema.org/InStock"}}}}</script><h1>Lamp</h1><b>{price} €</b>"""
 
 
-def crawl(product: Product, price: str) -> CrawlTask:
+def crawl(product: Product, price: str, page: str = PAGE) -> CrawlTask:
     """The product is looked at as in a real run."""
     ensure_partitions("monitoring_producthistory", now=timezone.now())
     website = product.website
@@ -39,7 +41,7 @@ def crawl(product: Product, price: str) -> CrawlTask:
     assert job is not None
     submit(job, purpose="product", targets=[Target(product.original_url, product.pk)])
     (claim,) = claim_all()
-    body = PAGE.format(price=price).encode()
+    body = page.format(price=price).encode()
     headers = {"Content-Type": "text/html; charset=utf-8"}
     url = product.original_url
     hand_over([Page(claim, timezone.now(), status=200, url=url, body=body, headers=headers)])
@@ -156,3 +158,75 @@ def test_reading_is_not_enough(reader: Any, product: Product) -> None:
 @pytest.mark.parametrize("body", [{"limit": 0}, {"limit": 1000}, {"dry": True}])
 def test_bad_input_is_refused(api: Any, product: Product, body: dict[str, Any]) -> None:
     assert api.post(path(product), body).status_code == 400
+
+
+def miss(product: Product) -> None:
+    """The shop answers 404, at the time of another second look."""
+    website = product.website
+    job = open_job(
+        kind="monitor", triggered_by="manual", client_id=website.client_id, website_id=website.pk
+    )
+    assert job is not None
+    CrawlTask.objects.filter(status="pending").update(status="cancelled")
+    submit(job, purpose="product", targets=[Target(product.original_url, product.pk)])
+    (claim,) = claim_all()
+    failure = Failure("http", "the shop answered 404", transient=False)
+    hand_over([Page(claim, timezone.now(), failure, status=404, url=product.original_url)])
+    product.refresh_from_db()
+
+
+def test_an_old_page_brings_no_delisted_product_back(api: Any, product: Product) -> None:
+    crawl(product, "20.00")
+    miss(product)
+    miss(product)
+    delisted_at, crawled_at = product.delisted_at, product.last_crawled_at
+    assert delisted_at is not None
+    misread(product)
+    assert api.post(path(product), {}).status_code == 202
+    assert parsing.run_parse_slice(1) == 1
+    product.refresh_from_db()
+    assert product.current_price == 20
+    assert (product.delisted_at, product.last_crawled_at) == (delisted_at, crawled_at)
+    assert product.last_changed_at == delisted_at
+    assert ProductHistory.objects.filter(product_id=product.pk).count() == 1
+    assert not Event.objects.filter(type="product.relisted").exists()
+    crawl(product, "20.00")
+    assert product.delisted_at is None
+    assert Event.objects.filter(type="product.relisted").count() == 1
+
+
+def test_a_stored_page_that_says_gone_today_delists_nothing(
+    api: Any, product: Product, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parser of today takes the page for one that says the product is gone."""
+    crawl(product, "20.00")
+    monkeypatch.setattr("monitoring.absences.says_gone", lambda page, item: True)
+    monkeypatch.setattr("monitoring.reading.Reader.read", lambda self, page: NoProduct("gone"))
+    for _ in range(2):
+        assert api.post(path(product), {}).status_code == 202
+        parsing.run_parse_slice(1)
+    before = product.last_crawled_at
+    product.refresh_from_db()
+    assert (product.missing_at, product.delisted_at) == (None, None)
+    assert product.last_crawled_at == before
+    assert not Event.objects.filter(type="product.delisted").exists()
+
+
+def test_what_was_said_by_hand_outlives_the_next_check(api: Any, product: Product) -> None:
+    crawl(product, "20.00")
+    said = {"gtin": "4006381333931", "mpn": "M-1", "category": "Mine"}
+    assert api.patch(f"/api/v1/products/{product.pk}", said).status_code == 200
+    own = '"sku": "L-1", "gtin13": "9780306406157", "mpn": "M-2", "brand": "Bright"'
+    described = PAGE.replace('"sku": "L-1"', own)
+    crawl(product, "21.00", described)
+    assert [product.gtin, product.mpn, product.category] == list(said.values())
+    assert api.patch(f"/api/v1/products/{product.pk}", {"gtin": ""}).status_code == 200
+    crawl(product, "22.00", described)
+    assert (product.gtin, product.mpn) == ("9780306406157", "M-1")
+
+
+def test_a_page_that_once_names_no_brand_takes_none_away(product: Product) -> None:
+    own = '"sku": "L-1", "gtin13": "9780306406157", "mpn": "M-2", "brand": "Bright"'
+    crawl(product, "20.00", PAGE.replace('"sku": "L-1"', own))
+    crawl(product, "20.00")
+    assert (product.gtin, product.mpn, product.brand) == ("9780306406157", "M-2", "Bright")
