@@ -48,7 +48,8 @@ def blocks(body: bytes) -> tuple[list[Any], bool]:
     """Every block that can be read, and whether finding them without a tree was safe."""
     found: list[Any] = []
     safe = True
-    position = 0
+    position = seen = looked = 0
+    comment = -1
     while (mark := body.find(MARK, position)) >= 0:
         position = mark + len(MARK)
         start = body.find(b">", mark)
@@ -56,12 +57,12 @@ def blocks(body: bytes) -> tuple[list[Any], bool]:
         if start < 0 or body[opening : opening + 7].lower() != b"<script":
             continue
         end = script_end(body, start)
-        if end < 0:
+        seen += 1
+        if end < 0 or seen > MOST_BLOCKS:
             return found, False
-        if len(found) >= MOST_BLOCKS:
-            return found, False
-        safe = safe and not _in_comment(body, opening)
-        position = end
+        comment = max(comment, body.rfind(b"<!--", looked, opening))
+        safe = safe and not _still_open(body, comment, opening)
+        looked, position = opening, end
         block = body[start + 1 : end]
         parsed = parse(block)
         safe = safe and (parsed is not None or b"<!--" not in block)
@@ -77,10 +78,9 @@ def script_end(body: bytes, start: int) -> int:
     return end
 
 
-def _in_comment(body: bytes, position: int) -> bool:
+def _still_open(body: bytes, comment: int, position: int) -> bool:
     """Whether a comment is open there; what looks so inside a script is a doubt too."""
-    opened = body.rfind(b"<!--", 0, position)
-    return opened >= 0 and body.find(b"-->", opened, position) < 0
+    return comment >= 0 and body.find(b"-->", comment, position) < 0
 
 
 def read_graph(found: list[Any]) -> Graph:

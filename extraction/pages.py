@@ -9,6 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from extraction import jsonld, lenient, scopes
 from extraction.charsets import mended
+from extraction.crowds import uncrowded
 from extraction.depths import shallow
 from extraction.items import Hints
 from extraction.jsonld import Graph
@@ -35,7 +36,7 @@ class Page:
 
     @cached_property
     def tree(self) -> LexborHTMLParser:
-        return LexborHTMLParser(shallow(mended(self.body)))
+        return _tree(self.body)
 
     @cached_property
     def walk(self) -> Walk:
@@ -89,7 +90,7 @@ class Page:
     @cached_property
     def meta(self) -> Meta:
         head = b"" if self.full else self._head
-        return meta_of(Walk(LexborHTMLParser(shallow(mended(head)))) if head else self.walk)
+        return meta_of(Walk(_tree(head)) if head else self.walk)
 
     @cached_property
     def _head(self) -> bytes:
@@ -115,6 +116,10 @@ class Page:
         links = (link.attributes for link in self.walk.every("link"))
         own = (a for a in links if (a.get("rel") or "").lower() == "canonical")
         return link_of(next(own, {}).get("href") or "", self.url)
+
+
+def _tree(body: bytes) -> LexborHTMLParser:
+    return LexborHTMLParser(shallow(uncrowded(mended(body))))
 
 
 def _kind(script: LexborNode) -> str:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urljoin
 
+UNFIT = dict.fromkeys((0x00, 0xFFFE, 0xFFFF))
 Node = dict[str, Any]
 # An absolute address that no rule of joining would change.
 PLAIN_LINK = re.compile(r"https?://[\w.-]+/[\w./%,+=@:~!-]*(?:\?[\w./%,+=&@:~!-]+)?", re.ASCII)
@@ -18,10 +19,10 @@ def words(text: str) -> frozenset[str]:
 
 
 def clean(text: str, limit: int = 2048) -> str:
-    """Text PostgreSQL takes: no NUL, no lone surrogate, white space folded."""
+    """Text PostgreSQL and XML take: no NUL, no lone surrogate, no non-character, white space folded."""
     text = text[: limit * 4]
     if "\x00" in text or not text.isascii():
-        text = text.replace("\x00", "").encode("utf-8", "ignore").decode()
+        text = text.translate(UNFIT).encode("utf-8", "ignore").decode()
     return " ".join(text.split())[:limit]
 
 
