@@ -157,7 +157,7 @@ def ask_keys() -> str:
     if errors:
         raise Bad(errors[0].msg, errors[0].hint or "")
     try:
-        clients = Client.objects.only("webhook_secret_current").iterator()
+        clients = Client.objects.only("webhook_secret_current")
         count = sum(bool(client.webhook_secret_current) for client in clients)
     except Undecryptable as error:
         raise Bad(str(error), "Add the old key to the end of FIELD_ENCRYPTION_KEYS.") from error
