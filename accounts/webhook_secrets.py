@@ -48,7 +48,7 @@ def rotate(client: Client, *, grace_seconds: int = DEFAULT_GRACE_SECONDS, actor:
 
 def _signed_until_now(client: Client) -> str:
     try:
-        return client.webhook_secret_current
+        return str(client.webhook_secret_current)
     except Undecryptable:
         # Nothing was signed with what cannot be read.
         return ""

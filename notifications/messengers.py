@@ -265,7 +265,7 @@ def _forget_environment() -> None:
         if getattr(_guarded, "call", None):
             session.trust_env = False
 
-    requests.Session.__init__ = begin_alone  # type: ignore[method-assign]
+    requests.Session.__init__ = begin_alone  # type: ignore[assignment, method-assign]
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:

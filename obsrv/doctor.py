@@ -157,7 +157,8 @@ def ask_keys() -> str:
     if errors:
         raise Bad(errors[0].msg, errors[0].hint or "")
     try:
-        count = sum(1 for _ in Client.objects.only("webhook_secret_current").iterator())
+        clients = Client.objects.only("webhook_secret_current")
+        count = sum(bool(client.webhook_secret_current) for client in clients)
     except Undecryptable as error:
         raise Bad(str(error), "Add the old key to the end of FIELD_ENCRYPTION_KEYS.") from error
     return f"{len(settings.FIELD_ENCRYPTION_KEYS)} in use, {count} secrets readable"
