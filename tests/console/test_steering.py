@@ -9,6 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import FailedLogin
+from common.console import shown_once
 from notifications.models import Delivery, WebhookEndpoint
 from tests.console.conftest import Console
 from tests.crawling.work import stored_page
@@ -201,3 +202,14 @@ def test_the_pictures_go_dark(console: Console) -> None:
     expect(page.locator("html")).to_have_class(re.compile(r"\bdark\b"))
     paper = page.locator(".plot").first.evaluate("one => getComputedStyle(one).backgroundColor")
     assert paper != "rgb(255, 255, 255)"
+
+
+def test_each_of_two_secrets_is_copied_by_its_own_button(console: Console) -> None:
+    page = console.open(SYSTEM)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    shown = "".join(f"<p>{shown_once(name, name)}</p>" for name in ("first", "second"))
+    page.locator("body").evaluate("(body, shown) => { body.innerHTML = shown }", shown)
+    for name, button in zip(("first", "second"), page.locator("[data-copy]").all(), strict=True):
+        button.click()
+        expect(button).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == name

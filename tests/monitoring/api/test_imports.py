@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from accounts.audit import SYSTEM
 from accounts.models import Client
+from common.http import check_target
 from common.urls import normalize_url, url_hash
 from crawling.models import CrawlJob, CrawlTask
 from monitoring import registration, watching
@@ -216,7 +217,7 @@ def test_no_row_is_locked_while_addresses_are_looked_up(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = []
-    real = registration.check_target
+    real = check_target
 
     def look_up(url: str) -> str:
         deep.append(len(connection.savepoint_ids))
