@@ -33,6 +33,9 @@ FRAMES = (
 
 def try_one(data: bytes) -> None:
     kind, rest = (data[0] if data else 0), data[1:]
+    if kind % 8 == 6:
+        _try_again_and_again(rest[:40])
+        return
     if kind % 8 == 7:
         text = rest.decode("utf-8", "surrogateescape" if kind & 8 else "replace")
         _try_texts(text)
@@ -40,6 +43,12 @@ def try_one(data: bytes) -> None:
     body = FRAMES[kind % len(FRAMES)].replace(b"%s", rest)
     extract_product(body, URL)
     extract_fully(body, URL, content_type="text/html; charset=utf-16" if kind & 128 else "")
+
+
+def _try_again_and_again(token: bytes) -> None:
+    """One token as often as a large page holds it: what grows with its square is caught by the timeout."""
+    opening, _, again = token.rpartition(b"|")
+    extract_product(b"<h1>Lamp</h1>" + opening + again * (300_000 // max(1, len(again))), URL)
 
 
 def _try_texts(text: str) -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 
 
 class Stock(StrEnum):

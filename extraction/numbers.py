@@ -65,9 +65,23 @@ INSTALMENT = re.compile(
     re.IGNORECASE,
 )
 TIMES = re.compile(
-    r"\d\s*(?:x|×|х|\*|payments? of|installments? of|rates? de|raten (?:zu|à)|fois)\s*(?:de\s*)?\W{0,4}\Z",
+    r"\d\s*(?:x|×|х|\*|rates? de|fois)\s*(?:de\s*)?\W{0,4}\Z"
+    r"|\d\s+(?:[a-z-]+,?\s+){0,3}(?:payments?|instal?lments?)\s*(?:of|at|from)?\W{0,4}\Z"
+    r"|\d\s*(?:\w+\s+)?(?:raten|rat|splátek|cuotas|parcelas|rate)\s+(?:zu|à|von|po|de|da|a)?(?:\s*\bje)?\W{0,4}\Z"
+    r"|\b(?:monthly|per month|a month|monatlich(?:e rate)?|mtl\.|mensuel\w*|mensual\w*|mensil\w*|miesięcznie|měsíčně|maandelijks)"
+    r"\s*(?:from|payments?(?: of)?|only|just|ab|nur|von|von nur)?\W{0,4}\Z"
+    r"|\bsem juros de\s*\W{0,4}\Z",
     re.IGNORECASE,
 )
+# `4 x R$ 10 sem juros`, `$12.50 in 4 payments`.
+INSTALMENTS_AFTER = re.compile(
+    r"\s*(?:sem juros|sin intereses|interest[- ]free|(?:x|in|for|over)\s*\d+\s+(?:payments|instal?lments|months))\b",
+    re.IGNORECASE,
+)
+SPEND = re.compile(
+    r"\b(?:spend|only|just|add|noch)\s*(?:another|an extra|nur)?\W{0,4}\Z", re.IGNORECASE
+)
+MORE = re.compile(r"\s*(?:more|away)\b", re.IGNORECASE)
 UNIT = re.compile(
     r"\s*(?:/|per\b|pro\b|je\b|al\b|le\b|par\b|na\b|за\b)\s*"
     r"(?:\d+\s*)?(?:kg|g|gr|mg|l|lt|ml|cl|dl|m|m2|m²|sq|lb|oz|fl|st|stk|stück|ea|each|unit|pc|piece|szt|шт|100)\b",
@@ -231,9 +245,9 @@ def _kind(text: str, match: re.Match[str], symbol: str) -> Kind:
         return Kind.PLAIN
     if MINUS.search(before) or SAVING.search(before) or SAVED.match(after):
         return Kind.SAVING
-    if INSTALMENT.match(after) or TIMES.search(before):
+    if INSTALMENT.match(after) or INSTALMENTS_AFTER.match(after) or TIMES.search(before):
         return Kind.INSTALMENT
-    if SHIPPING.search(before):
+    if SHIPPING.search(before) or (MORE.match(after) and SPEND.search(before)):
         return Kind.SHIPPING
     if UNIT.match(after):
         return Kind.UNIT

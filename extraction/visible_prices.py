@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
 
-from extraction.numbers import Kind, Price, amounts
+from extraction.numbers import TIMES, Kind, Price, amounts
 from extraction.visible_outline import Outline
 from extraction.visible_words import ALL_BITS, BITS
 
@@ -156,6 +156,8 @@ def _neighbours(page: Outline, element: int) -> tuple[str, str]:
 
 
 def _label(text: str) -> str:
+    if TIMES.search(text[-40:]):
+        return text[-40:]
     return "" if len(text) > 30 or DIGIT.search(text) else text
 
 

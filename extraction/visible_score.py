@@ -7,6 +7,7 @@ import math
 from decimal import Decimal
 from pathlib import Path
 
+from extraction.numbers import Kind
 from extraction.visible_prices import Candidate
 
 # Learned by benchmarks/learn_prices.py: a weight per feature, and the score of "this page shows no price".
@@ -36,8 +37,10 @@ def choose(candidates: list[Candidate]) -> tuple[Candidate | None, float, str]:
         return None, chance, "no place is likely enough to be the price"
     if chance < second * MARGIN:
         return None, chance, f"{amount} and {ranked[1][0]} are too close to call"
-    winner = max((one for one in candidates if one.amount == amount), key=lambda one: one.score)
-    return winner, chance, ""
+    places = [one for one in candidates if one.amount == amount]
+    if min(one.price.kind for one in places) > Kind.UNIT:
+        return None, chance, f"{amount} is called {places[0].price.kind.name.lower()}"
+    return max(places, key=lambda one: one.score), chance, ""
 
 
 def probabilities(candidates: list[Candidate]) -> tuple[dict[Decimal, float], float]:

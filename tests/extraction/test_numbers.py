@@ -121,9 +121,30 @@ def test_a_text_without_a_price_to_pay_gives_none(text: str) -> None:
     assert parse_price(text).amount is None
 
 
-def test_an_instalment_says_that_it_is_one() -> None:
-    assert parse_price("3 x 33,33 €").kind is Kind.INSTALMENT
-    assert parse_price("$49/mo").kind is Kind.INSTALMENT
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3 x 33,33 €",
+        "$49/mo",
+        "or 4 interest-free payments of $12.50",
+        "4 easy payments of $5",
+        "Pay in 4 payments of $12.50",
+        "12 Raten zu je 10,00 €",
+        "10x sem juros de R$ 10,00",
+        "monthly $12",
+        "monatlich 12,50 €",
+        "mtl. ab 12,50 €",
+    ],
+)
+def test_an_instalment_says_that_it_is_one(text: str) -> None:
+    assert parse_price(text).kind is Kind.INSTALMENT
+
+
+@pytest.mark.parametrize(
+    "text", ["only $10 more", "Spend $50 more for free shipping", "You save: $5.99"]
+)
+def test_what_is_missing_or_saved_is_no_price(text: str) -> None:
+    assert parse_price(text).amount is None
 
 
 def test_hints_settle_what_the_text_leaves_open() -> None:
