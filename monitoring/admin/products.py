@@ -47,6 +47,7 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
     search_fields = ["name"]
     search_help_text = "Words, a SKU, a GTIN or an address."
     show_full_result_count = False
+    list_per_page = 50
     paginator = InfinitePaginator
     actions = ["approve", "reject"]
     actions_submit_line = ["approve_this", "reject_this"]
@@ -87,6 +88,17 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
             return queryset, False
         return finding.by_anything(queryset, search_term), False
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Once for a look at a page, whoever asks for it; afresh where something is done."""
+        if request.method != "GET":
+            return super().get_object(request, object_id, from_field)
+        if not hasattr(request, "shown_product"):
+            found = super().get_object(request, object_id, from_field)
+            request.shown_product = found  # type: ignore[attr-defined]
+        return request.shown_product  # type: ignore[attr-defined]
+
     def has_review_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm("monitoring.change_product")
 
@@ -118,7 +130,8 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
     ) -> Any:
         """The buttons of a page that is otherwise not edited."""
-        product = self.get_object(request, object_id) if request.method == "POST" else None
+        asked = object_id if request.method == "POST" else None
+        product = self.get_object(request, asked) if asked else None
         if product is not None:
             for button in self.get_actions_submit_line(request, object_id):
                 if button.action_name in request.POST:
@@ -214,7 +227,10 @@ class ProductScreen(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="Latest verdict")
     def why(self, product: Product) -> str:
-        found = explaining.explain(product)
+        """Asked once: the theme reads a field several times while it draws it."""
+        if not hasattr(product, "explained"):
+            product.explained = explaining.explain(product)  # type: ignore[attr-defined]
+        found = product.explained  # type: ignore[attr-defined]
         return f"{found.verdict}: {found.summary}"
 
     @admin.display(description="Changes")
@@ -261,7 +277,6 @@ class ProductAdmin(ProductPage, Debugger, Reparsed, CsvList, ImportPage, Detaile
     ]
     list_display_links = ["tile", "named"]
     list_filter = ["approval", "current_stock_status", "is_active", "website"]
-    list_per_page = 50
     actions = ["approve", "reject", "crawl_now", "pause", "resume"]
     csv_columns = PRODUCT_CSV
     empty_text = "No product yet. Register a website: discovery finds its products."

@@ -299,7 +299,8 @@ def test_the_queue_shows_possible_duplicates_and_filters_by_score(browser: Brows
         website=first.website, name="Copy", duplicate_of=first, duplicate_reason="Same SKU 12"
     )
     page = browser.get(f"{ADMIN}/candidate/?score_min=0.9").content.decode()
-    assert "Same SKU 12: Original" in page
+    assert "Same SKU 12" in page
+    assert f'/product/{first.pk}/change/" class="text-link">Original' in page
     assert browser.get(f"{ADMIN}/candidate/?score_min=nonsense").status_code == 200
 
 

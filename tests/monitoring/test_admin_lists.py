@@ -188,7 +188,7 @@ def test_a_target_is_set_on_the_page_of_a_product(browser: Browser) -> None:
     said = browser.post(f"{page}target/", {"kind": "target_below", "value": "15"}, follow=True)
     assert "The client is told: target below 15" in said.content.decode()
     rule = AlertRule.objects.get()
-    assert (rule.product_id, rule.kind, rule.value) == (product.pk, "target_below", 15)
+    assert (rule.product_id, rule.kind, rule.value) == (product.pk, "target_below", Decimal(15))
     for bad in ("-1", "cheap", ""):
         said = browser.post(f"{page}target/", {"kind": "target_below", "value": bad}, follow=True)
         assert "A target is a price above 0." in said.content.decode()
