@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urljoin, urlsplit
 
-from selectolax.lexbor import LexborHTMLParser
+from extraction.trees import tree_of
 
 # What is never a product page.
 FILES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".css", ".js", ".pdf", ".zip", ".xml")
@@ -14,7 +14,7 @@ def page_links(body: bytes, url: str, *, limit: int = 2000) -> list[str]:
     """Each link once, in page order, without fragments."""
     host = urlsplit(url).netloc
     found: dict[str, None] = {}
-    for node in LexborHTMLParser(body).css("a[href]"):
+    for node in tree_of(body).css("a[href]"):
         link = _absolute(node.attributes.get("href") or "", url)
         if link and urlsplit(link).netloc == host:
             found.setdefault(link)

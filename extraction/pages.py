@@ -8,13 +8,11 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from extraction import jsonld, lenient, scopes
-from extraction.charsets import mended
-from extraction.crowds import uncrowded
-from extraction.depths import shallow
 from extraction.items import Hints
 from extraction.jsonld import Graph
 from extraction.opengraph import Meta, canonical_of_bytes, meta_of
 from extraction.texts import Node, clean, link_of
+from extraction.trees import tree_of
 from extraction.walks import Walk
 
 # Where a head ends at the latest; a canonical link further down is none to browsers either.
@@ -36,7 +34,7 @@ class Page:
 
     @cached_property
     def tree(self) -> LexborHTMLParser:
-        return _tree(self.body)
+        return tree_of(self.body)
 
     @cached_property
     def walk(self) -> Walk:
@@ -90,7 +88,7 @@ class Page:
     @cached_property
     def meta(self) -> Meta:
         head = b"" if self.full else self._head
-        return meta_of(Walk(_tree(head)) if head else self.walk)
+        return meta_of(Walk(tree_of(head)) if head else self.walk)
 
     @cached_property
     def _head(self) -> bytes:
@@ -116,10 +114,6 @@ class Page:
         links = (link.attributes for link in self.walk.every("link"))
         own = (a for a in links if (a.get("rel") or "").lower() == "canonical")
         return link_of(next(own, {}).get("href") or "", self.url)
-
-
-def _tree(body: bytes) -> LexborHTMLParser:
-    return LexborHTMLParser(shallow(uncrowded(mended(body))))
 
 
 def _kind(script: LexborNode) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from selectolax.lexbor import LexborHTMLParser
+from extraction.trees import tree_of
 
 # A page that shows less than this has nothing to read.
 LITTLE_TEXT = 400
@@ -17,7 +17,7 @@ NOSCRIPT = re.compile(
 
 def looks_script_built(body: bytes) -> bool:
     """Little text, hardly a link, and scripts with a place to fill or a plea to run them."""
-    tree = LexborHTMLParser(body[:2_000_000])
+    tree = tree_of(body[:2_000_000])
     if not tree.css("script"):
         return False
     asks = any(NOSCRIPT.search(node.text() or "") for node in tree.css("noscript"))

@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 from django.db import connection
-from selectolax.lexbor import LexborHTMLParser
 
 from crawling.fetching import Page
 from crawling.models import Domain
@@ -23,6 +22,7 @@ from extraction.charsets import to_utf8
 from extraction.items import Hints, LearnedPlace, NoProduct, ProductItem
 from extraction.learned import check_places, learn_places, merge_places
 from extraction.product import extract_product
+from extraction.trees import tree_of
 from monitoring.models import Website
 
 # A template shows itself on a few pages; building a tree for each would slow all of them.
@@ -72,7 +72,7 @@ class Reader:
     def _learn(self, domain_id: uuid.UUID, body: bytes, kind: str, item: ProductItem) -> None:
         self.looked[domain_id] += 1
         known = self.learnt.get(domain_id, self.domains.get(domain_id, ("", ()))[1])
-        tree = LexborHTMLParser(to_utf8(body, kind))
+        tree = tree_of(to_utf8(body, kind))
         checked = check_places(tree, known, item)
         seen = {(place.name, place.selector) for place in checked}
         fresh = (p for p in learn_places(tree, item) if (p.name, p.selector) not in seen)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from extraction.crowds import uncrowded
 from extraction.items import Hints, LearnedPlace, Method, NoProduct, ProductItem
 from extraction.learned import check_places, learn_places, merge_places, read_learned
+from extraction.links import page_links
 from extraction.pages import Page
 from extraction.product import extract_fully, extract_product
+from extraction.scripted import looks_script_built
 
 URL = "https://shop.example/p/lamp-12345"
 LD = b'<script type="application/ld+json">%s</script>'
@@ -56,6 +58,14 @@ SLOW = {
 def test_a_page_made_to_be_slow_is_not(shape: tuple[bytes, bytes, int]) -> None:
     opening, token, count = shape
     assert seconds(b"<h1>Lamp</h1>" + opening + token * count) < 5
+
+
+def test_links_of_a_page_made_to_be_slow_are_found_in_time() -> None:
+    before = process_time()
+    body = b"<a href='/p/1'>x</a><select>" + b"<option>a" * 120_000
+    assert page_links(body, URL) == ["https://shop.example/p/1"]
+    looks_script_built(body)
+    assert process_time() - before < 5
 
 
 @pytest.mark.parametrize("attribute", [b"a%d=1", b"a%d", b'a%d=">"', b"a%d='<i>'"])
