@@ -180,7 +180,7 @@ def _kind(case: Case) -> str:
     if isinstance(item, NoProduct):
         return "pages without a product"
     price = item.fields.get("price")
-    if item.reason.startswith("json-ld names one"):
+    if item.reason.startswith("JSON-LD names one"):
         return SURE
     if price is not None and price.source in ("json-ld", "microdata", "opengraph", "rdfa"):
         return MARKED

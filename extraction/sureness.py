@@ -21,6 +21,7 @@ OTHER_SUBJECTS = words(
     " itemlist collectionpage searchresultspage review"
 )
 NEEDED = ("name", "currency", "stock")
+NAMES = {Method.JSON_LD: "JSON-LD", Method.OPENGRAPH: "OpenGraph"}
 # What stands before a price that is no longer asked.
 STRUCK = re.compile(
     rb"<(?:del|s|strike)\b|\b(?:was|old|rrp|msrp|uvp|before)\b|(?:old|was|list|regular)[-_]?price"
@@ -46,7 +47,7 @@ def read_sure(page: Page) -> ProductItem | None:
         found[0].fields,
         readings=found,
         url=page.url,
-        reason=f"{found[0].method} names one product with price, currency and stock",
+        reason=f"{NAMES[found[0].method]} names one product with price, currency and stock",
         breadcrumb=page.graph.breadcrumb,
         canonical=page.canonical,
     )
